@@ -1,0 +1,42 @@
+//! The shape of one input sample.
+
+use serde::{Deserialize, Serialize};
+
+/// Channels, height and width of one image.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Shape {
+    /// Colour channels.
+    pub channels: usize,
+    /// Rows.
+    pub height: usize,
+    /// Columns.
+    pub width: usize,
+}
+
+impl Shape {
+    /// A shape from its three extents.
+    pub const fn new(channels: usize, height: usize, width: usize) -> Self {
+        Self { channels, height, width }
+    }
+
+    /// Values in one channel.
+    pub const fn plane(&self) -> usize {
+        self.height * self.width
+    }
+
+    /// Values in one sample.
+    pub const fn len(&self) -> usize {
+        self.channels * self.plane()
+    }
+
+    /// Whether the shape holds nothing.
+    pub const fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+impl core::fmt::Display for Shape {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "{}x{}x{}", self.channels, self.height, self.width)
+    }
+}

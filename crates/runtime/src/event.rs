@@ -1,0 +1,209 @@
+//! The event log's vocabulary: one self-describing stream from which every table is computed.
+//!
+//! A run folder holds one `events.jsonl`, a JSON object per line, tagged by `event`. Readers skip
+//! kinds that they do not know; a field is never given a second meaning.
+
+use serde::{Deserialize, Serialize};
+
+/// The version of this vocabulary, in every log's first line.
+pub const FORMAT: u32 = 1;
+
+/// One line of `events.jsonl`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+pub enum Event {
+    /// Opens the log: everything needed to run it again.
+    RunStarted(RunStarted),
+    /// One method of the run begins (a run may compare several, one after the other).
+    MethodStarted {
+        /// The method's label in this run.
+        method: String,
+    },
+    /// A round begins.
+    RoundStarted {
+        /// The method's label.
+        method: String,
+        /// Counted from 1.
+        round: usize,
+        /// Client ids, ascending.
+        participants: Vec<usize>,
+    },
+    /// A client finished one phase of its local training.
+    PhaseDone {
+        /// The method's label.
+        method: String,
+        /// Counted from 1.
+        round: usize,
+        /// The client.
+        client: usize,
+        /// Which of the two.
+        phase: Phase,
+        /// Wall time.
+        seconds: f64,
+        /// Samples that went forward and backward.
+        samples: u64,
+        /// Optimiser steps.
+        steps: u64,
+        /// Mean objective over the phase's steps; absent when no step was made.
+        loss: Option<f64>,
+    },
+    /// A client's upload was accepted.
+    Uploaded {
+        /// The method's label.
+        method: String,
+        /// Counted from 1.
+        round: usize,
+        /// The client.
+        client: usize,
+        /// Encoded size.
+        bytes: u64,
+    },
+    /// A client's phase failed; its state stays as it was and nothing of it is aggregated.
+    ClientFailed {
+        /// The method's label.
+        method: String,
+        /// Counted from 1.
+        round: usize,
+        /// The client.
+        client: usize,
+        /// Which of the two.
+        phase: Phase,
+        /// Why.
+        error: String,
+    },
+    /// The server aggregated the round.
+    RoundFinished {
+        /// The method's label.
+        method: String,
+        /// Counted from 1.
+        round: usize,
+        /// Wall time of the whole round without evaluation.
+        seconds: f64,
+        /// Encoded size of one broadcast of this round.
+        broadcast_bytes: u64,
+    },
+    /// Both models were scored.
+    Evaluated(Evaluated),
+    /// A method ended: all its rounds done, or stopped early for a reason.
+    MethodFinished {
+        /// The method's label.
+        method: String,
+        /// Rounds completed.
+        rounds: usize,
+        /// Wall time of training and evaluation, over all sessions of a resumed run.
+        seconds: f64,
+        /// Hash of the final server and client states, equal for equal bits.
+        fingerprint: String,
+        /// Why it stopped before its last round, if it did.
+        stopped: Option<String>,
+    },
+    /// Closes the log.
+    RunFinished {
+        /// Wall time, over all sessions of a resumed run.
+        seconds: f64,
+    },
+}
+
+/// The two phases of a client's round.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Phase {
+    /// Trains what is uploaded.
+    Shared,
+    /// Trains what stays.
+    Personal,
+}
+
+/// The log's first line.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RunStarted {
+    /// [`FORMAT`].
+    pub format: u32,
+    /// Version of the program.
+    pub formant: String,
+    /// The experiment's name.
+    pub name: String,
+    /// The seed.
+    pub seed: u64,
+    /// Rounds planned.
+    pub rounds: usize,
+    /// The resolved experiment, every default filled in.
+    pub config: serde_json::Value,
+    /// The network's name.
+    pub network: String,
+    /// Its trainable parameters.
+    pub parameters: usize,
+    /// The dataset's name.
+    pub dataset: String,
+    /// Which split is scored: `test` or `validation`.
+    pub split: String,
+    /// Size of the set on which the GM is scored.
+    pub global_test: usize,
+    /// Per client: samples to train on and samples to score on.
+    pub clients: Vec<ClientSize>,
+    /// The methods, in the order in which they run.
+    pub methods: Vec<MethodInfo>,
+}
+
+/// How much data a client holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClientSize {
+    /// Training samples.
+    pub train: usize,
+    /// Samples that its PM is scored on.
+    pub test: usize,
+}
+
+/// One method of a run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct MethodInfo {
+    /// Unique in the run.
+    pub label: String,
+    /// The method's name in the zoo.
+    pub name: String,
+    /// How tables call it.
+    pub title: String,
+    /// Whether it trains a generic model; if not, the GM column shows the averaged PM.
+    pub generic: bool,
+    /// Whether it trains personal models; if not, the PM column shows the GM on local test sets.
+    pub personal: bool,
+    /// Hyper-parameters, every default filled in.
+    pub hyper_parameters: serde_json::Value,
+}
+
+/// Scores of both models after a round.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Evaluated {
+    /// The method's label.
+    pub method: String,
+    /// Rounds completed; 0 is before training.
+    pub round: usize,
+    /// The generic model (or the averaged PM) on the global test set.
+    pub gm: Score,
+    /// The personal models (or the GM) on the local test sets.
+    pub pm: PersonalScore,
+    /// Wall time of the evaluation.
+    pub seconds: f64,
+}
+
+/// Accuracy and mean cross-entropy on one set.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Score {
+    /// Fraction right, 0 to 1.
+    pub accuracy: f64,
+    /// Mean cross-entropy.
+    pub loss: f64,
+}
+
+/// Accuracy of all clients' personal models.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PersonalScore {
+    /// Mean weighted by local test sizes: the paper's figure.
+    pub weighted: f64,
+    /// Plain mean over clients.
+    pub mean: f64,
+    /// Mean of the worst tenth of the clients, at least one.
+    pub worst_decile: f64,
+    /// Every client, in id order.
+    pub per_client: Vec<f64>,
+}

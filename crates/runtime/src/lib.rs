@@ -1,0 +1,3 @@
+//! Drivers of federated training: the parallel simulator, client stores, checkpoints, recorder.
+
+pub mod event;
