@@ -2,8 +2,30 @@
 //!
 //! No I/O, no clock, no threads: everything here is a pure function of its arguments.
 
+mod error;
+mod gemm;
+mod layer;
+mod layout;
+mod loss;
+mod model;
+mod network;
 mod rng;
+mod sgd;
 mod shape;
+mod spectral;
+mod term;
+pub mod vector;
 
+pub use error::NumericsError;
+pub use layout::{Layout, Part, Tensor};
+pub use loss::{accuracy_and_loss, cross_entropy};
+pub use model::{Model, floats};
+pub use network::{
+    Batch, CATALOGUE, Family, Network, NetworkSpec, Norm, Output, OutputGradient, Pass, Stem,
+    Workspace,
+};
 pub use rng::{Rng, Stream};
+pub use sgd::{Sgd, Worker};
 pub use shape::Shape;
+pub use spectral::{Form, Scope, SpectralDivergence, Spectrum};
+pub use term::{Linear, Proximal, Term};

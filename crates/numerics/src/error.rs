@@ -1,0 +1,58 @@
+//! What can go wrong with a request to this crate.
+
+use crate::Shape;
+
+/// An impossible network or term.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum NumericsError {
+    /// Not in the catalogue.
+    #[error("unknown network `{name}`; `formant networks` lists what exists")]
+    UnknownNetwork {
+        /// What was asked for.
+        name: String,
+    },
+    /// The image shrinks to nothing.
+    #[error(
+        "an input of {input} is too small for {layer}, which sees only {reached}; choose a smaller network (lenet5, mlp, logistic) or larger images"
+    )]
+    InputTooSmall {
+        /// Shape of one sample.
+        input: Shape,
+        /// The layer that does not fit.
+        layer: String,
+        /// What reaches it.
+        reached: Shape,
+    },
+    /// An option that this network would ignore.
+    #[error(
+        "network `{network}` has no option `{option}`; remove it or choose a network that has it"
+    )]
+    IdleOption {
+        /// The network.
+        network: String,
+        /// The option.
+        option: &'static str,
+    },
+    /// A width of zero.
+    #[error("network `{network}` was given a layer of width 0; widths start at 1")]
+    EmptyLayer {
+        /// The network.
+        network: String,
+    },
+    /// A truncation ratio outside `(0, 1]`.
+    #[error("truncation ratio tau = {tau} is not in (0, 1]")]
+    Truncation {
+        /// What was asked for.
+        tau: f64,
+    },
+    /// Training left the finite numbers.
+    #[error(
+        "diverged at step {step}: {what} is not a finite number; lower the learning rate or the weight of the term"
+    )]
+    Diverged {
+        /// Step within the phase, from 1.
+        step: u64,
+        /// Loss, gradient or parameters.
+        what: &'static str,
+    },
+}

@@ -1,0 +1,256 @@
+//! The register tiles: the only module with `unsafe`, for the vector instructions.
+#![expect(unsafe_code, reason = "vector intrinsics and a run-time choice of instruction set")]
+
+/// The part of a tile that lies inside the target.
+#[derive(Clone, Copy)]
+pub(super) struct Extent {
+    pub(super) rows: usize,
+    pub(super) columns: usize,
+    pub(super) row_stride: usize,
+}
+
+/// A tile bound to the instruction set that this machine has.
+#[derive(Clone, Copy)]
+pub(super) struct Tile<const MR: usize, const NR: usize> {
+    fused: bool,
+}
+
+/// The best tile for this machine.
+pub(super) fn tile<const MR: usize, const NR: usize>() -> Tile<MR, NR> {
+    Tile { fused: has_fused() }
+}
+
+/// Whether the vector path may run.
+#[cfg(target_arch = "x86_64")]
+pub(super) fn has_fused() -> bool {
+    #[cfg(test)]
+    if PORTABLE.get() {
+        return false;
+    }
+    std::arch::is_x86_feature_detected!("avx2") && std::arch::is_x86_feature_detected!("fma")
+}
+
+/// Whether the vector path may run.
+#[cfg(not(target_arch = "x86_64"))]
+pub(super) fn has_fused() -> bool {
+    false
+}
+
+#[cfg(test)]
+std::thread_local! {
+    static PORTABLE: core::cell::Cell<bool> = const { core::cell::Cell::new(false) };
+}
+
+/// Runs `work` with the vector path switched off, to compare the two.
+#[cfg(test)]
+pub(super) fn with_portable<T>(work: impl FnOnce() -> T) -> T {
+    PORTABLE.set(true);
+    let result = work();
+    PORTABLE.set(false);
+    result
+}
+
+impl<const MR: usize, const NR: usize> Tile<MR, NR> {
+    /// Adds (or writes) the product of two packed panels to the target.
+    #[inline]
+    pub(super) fn run(self, a: &[f32], b: &[f32], c: &mut [f32], extent: Extent, accumulate: bool) {
+        let depth = a.len() / MR;
+        assert!(a.len() == depth * MR && b.len() == depth * NR);
+        assert!(extent.rows <= MR && extent.columns <= NR && extent.rows > 0);
+        assert!((extent.rows - 1) * extent.row_stride + extent.columns <= c.len());
+        #[cfg(target_arch = "x86_64")]
+        if self.fused {
+            // SAFETY: `fused` says that AVX2 and FMA are present; the assertions above bound every
+            // pointer the tile forms: `depth` rows of both panels, `extent` inside `c`.
+            unsafe {
+                match NR {
+                    16 => x86::tile::<MR, 2>(depth, a, b, c, extent, accumulate),
+                    24 => x86::tile::<MR, 3>(depth, a, b, c, extent, accumulate),
+                    _ => portable::<MR, NR>(a, b, c, extent, accumulate),
+                }
+            }
+            return;
+        }
+        portable::<MR, NR>(a, b, c, extent, accumulate);
+    }
+}
+
+/// The same sums in the same order, for machines without the vector path.
+fn portable<const MR: usize, const NR: usize>(
+    a: &[f32],
+    b: &[f32],
+    c: &mut [f32],
+    extent: Extent,
+    accumulate: bool,
+) {
+    let mut sums = [[0.0f32; NR]; MR];
+    for (a, b) in a.chunks_exact(MR).zip(b.chunks_exact(NR)) {
+        for (row, &x) in sums.iter_mut().zip(a) {
+            for (sum, &y) in row.iter_mut().zip(b) {
+                *sum = x.mul_add(y, *sum);
+            }
+        }
+    }
+    for (i, row) in sums.iter().enumerate().take(extent.rows) {
+        let out = &mut c[i * extent.row_stride..][..extent.columns];
+        for (c, sum) in out.iter_mut().zip(row) {
+            *c = if accumulate { *c + sum } else { *sum };
+        }
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+mod x86 {
+    use super::Extent;
+    use std::arch::x86_64::{
+        _mm256_add_ps, _mm256_broadcast_ss, _mm256_fmadd_ps, _mm256_loadu_ps, _mm256_setzero_ps,
+        _mm256_storeu_ps,
+    };
+
+    /// # Safety
+    /// AVX2 and FMA must be present; `a` holds `depth * MR` values, `b` holds `depth * 8 * NV`, and
+    /// `extent` lies inside `c`.
+    #[target_feature(enable = "avx2,fma")]
+    pub(super) unsafe fn tile<const MR: usize, const NV: usize>(
+        depth: usize,
+        a: &[f32],
+        b: &[f32],
+        c: &mut [f32],
+        extent: Extent,
+        accumulate: bool,
+    ) {
+        let mut sums = [[_mm256_setzero_ps(); NV]; MR];
+        let mut a = a.as_ptr();
+        let mut b = b.as_ptr();
+        // SAFETY: by the contract, `depth` steps of MR and 8 * NV values stay inside the panels.
+        unsafe {
+            for _ in 0..depth {
+                let mut row = [_mm256_setzero_ps(); NV];
+                for (v, row) in row.iter_mut().enumerate() {
+                    *row = _mm256_loadu_ps(b.add(8 * v));
+                }
+                for (i, sums) in sums.iter_mut().enumerate() {
+                    let x = _mm256_broadcast_ss(&*a.add(i));
+                    for (sum, y) in sums.iter_mut().zip(row) {
+                        *sum = _mm256_fmadd_ps(x, y, *sum);
+                    }
+                }
+                a = a.add(MR);
+                b = b.add(8 * NV);
+            }
+        }
+        if extent.rows == MR && extent.columns == 8 * NV {
+            for (i, sums) in sums.iter().enumerate() {
+                for (v, sum) in sums.iter().enumerate() {
+                    // SAFETY: a full tile lies inside `c` by the contract.
+                    unsafe {
+                        let out = c.as_mut_ptr().add(i * extent.row_stride + 8 * v);
+                        let value = if accumulate {
+                            _mm256_add_ps(_mm256_loadu_ps(out), *sum)
+                        } else {
+                            *sum
+                        };
+                        _mm256_storeu_ps(out, value);
+                    }
+                }
+            }
+            return;
+        }
+        for (i, sums) in sums.iter().enumerate().take(extent.rows) {
+            let mut row = [[0.0f32; 8]; NV];
+            for (sum, lanes) in sums.iter().zip(&mut row) {
+                // SAFETY: `lanes` holds eight values.
+                unsafe { _mm256_storeu_ps(lanes.as_mut_ptr(), *sum) };
+            }
+            let out = &mut c[i * extent.row_stride..][..extent.columns];
+            for (c, sum) in out.iter_mut().zip(row.as_flattened()) {
+                *c = if accumulate { *c + sum } else { *sum };
+            }
+        }
+    }
+}
+
+/// Eight running sums of `MR x NR` dot products over whole vectors of eight; see [`super::dot`].
+pub(super) type DotSums<const MR: usize, const NR: usize> = [[[f32; 8]; NR]; MR];
+
+/// Lane sums of all dot products between `MR` rows of `x` and `NR` rows of `w`, over the first
+/// `8 * vectors` values of each.
+#[inline]
+pub(super) fn dot_sums<const MR: usize, const NR: usize>(
+    x: [&[f32]; MR],
+    w: [&[f32]; NR],
+    vectors: usize,
+) -> DotSums<MR, NR> {
+    assert!(x.iter().chain(&w).all(|row| row.len() >= 8 * vectors));
+    #[cfg(target_arch = "x86_64")]
+    if has_fused() {
+        // SAFETY: AVX2 and FMA are present and every row holds `8 * vectors` values.
+        return unsafe { dot_avx2(x, w, vectors) };
+    }
+    let mut sums = [[[0.0f32; 8]; NR]; MR];
+    for v in 0..vectors {
+        for (sums, x) in sums.iter_mut().zip(&x) {
+            for (sums, w) in sums.iter_mut().zip(&w) {
+                for l in 0..8 {
+                    sums[l] = x[8 * v + l].mul_add(w[8 * v + l], sums[l]);
+                }
+            }
+        }
+    }
+    sums
+}
+
+/// # Safety
+/// AVX2 and FMA must be present; every row holds `8 * vectors` values.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,fma")]
+unsafe fn dot_avx2<const MR: usize, const NR: usize>(
+    x: [&[f32]; MR],
+    w: [&[f32]; NR],
+    vectors: usize,
+) -> DotSums<MR, NR> {
+    use std::arch::x86_64::{
+        _mm256_fmadd_ps, _mm256_loadu_ps, _mm256_setzero_ps, _mm256_storeu_ps,
+    };
+    let mut sums = [[_mm256_setzero_ps(); NR]; MR];
+    for v in 0..vectors {
+        let mut ws = [_mm256_setzero_ps(); NR];
+        for (lanes, row) in ws.iter_mut().zip(&w) {
+            // SAFETY: `v < vectors`, so eight values from `8 * v` lie inside the row.
+            *lanes = unsafe { _mm256_loadu_ps(row.as_ptr().add(8 * v)) };
+        }
+        for (sums, row) in sums.iter_mut().zip(&x) {
+            // SAFETY: as above.
+            let xs = unsafe { _mm256_loadu_ps(row.as_ptr().add(8 * v)) };
+            for (sum, w) in sums.iter_mut().zip(ws) {
+                *sum = _mm256_fmadd_ps(xs, w, *sum);
+            }
+        }
+    }
+    let mut out = [[[0.0f32; 8]; NR]; MR];
+    for (out, sums) in out.iter_mut().flatten().zip(sums.iter().flatten()) {
+        // SAFETY: `out` holds eight values.
+        unsafe { _mm256_storeu_ps(out.as_mut_ptr(), *sums) };
+    }
+    out
+}
+
+/// Runs element-wise work compiled for the best instruction set of this machine.
+///
+/// The closure's body is inlined into a function with AVX2 switched on, so that plain loops
+/// vectorise to eight lanes. Rust never contracts `a * b + c`, so the bits do not change.
+#[inline]
+pub(crate) fn vectorised<T>(work: impl FnOnce() -> T) -> T {
+    #[cfg(target_arch = "x86_64")]
+    {
+        #[target_feature(enable = "avx2,fma")]
+        fn with_avx2<T>(work: impl FnOnce() -> T) -> T {
+            work()
+        }
+        if has_fused() {
+            // SAFETY: AVX2 and FMA are present.
+            return unsafe { with_avx2(work) };
+        }
+    }
+    work()
+}

@@ -1,0 +1,210 @@
+//! Matrix products over operands that pack themselves.
+//!
+//! `C (+)= A·B` in the BLIS manner: blocks of the depth are packed into narrow panels and a
+//! register tile runs over them. Two things justify our own driver beside the excellent `gemm`
+//! crate: an operand here may be a *convolution window* that is packed straight from the image,
+//! so that no column matrix is ever written ([`Windows`]); and nothing is allocated, because the
+//! panels live in the caller's [`Panels`]. The benchmark `matmul` compares the two.
+//!
+//! The sum over the depth runs in one fixed order (blocks of [`DEPTH_BLOCK`], fused multiply-add
+//! inside a block), whatever tile or instruction set is used: results are the same bits on every
+//! machine.
+
+mod dot;
+mod kernel;
+mod operand;
+
+pub(crate) use dot::dot_rows;
+pub(crate) use kernel::vectorised;
+pub(crate) use operand::{Operand, Strided, Windows, WindowsTransposed};
+
+/// Depth of one packed block. Part of the results: it fixes the order of summation.
+const DEPTH_BLOCK: usize = 256;
+/// Columns of `B` packed at a time; a multiple of both tile widths.
+const COLUMN_BLOCK: usize = 480;
+/// Rows of `A` packed at a time; a multiple of both tile heights.
+const ROW_BLOCK: usize = 144;
+/// Windows are copied in whole vectors that may run past the end of a panel by less than this.
+pub(crate) const SLACK: usize = 32;
+
+/// Reusable packing buffers, one per worker.
+#[derive(Debug, Default)]
+pub(crate) struct Panels {
+    a: Vec<f32>,
+    b: Vec<f32>,
+}
+
+impl Panels {
+    /// Buffers of the fixed size that every product fits in.
+    pub(crate) fn new() -> Self {
+        Self {
+            a: vec![0.0; DEPTH_BLOCK * ROW_BLOCK + SLACK],
+            b: vec![0.0; DEPTH_BLOCK * COLUMN_BLOCK + SLACK],
+        }
+    }
+}
+
+/// Where a product goes: element `(i, j)` at `i * row_stride + j`.
+pub(crate) struct Target<'a> {
+    /// The storage.
+    pub(crate) data: &'a mut [f32],
+    /// Distance between rows.
+    pub(crate) row_stride: usize,
+    /// Add to what is there instead of replacing it.
+    pub(crate) accumulate: bool,
+}
+
+/// `C (+)= A·B` with `A` of `m` lanes, `B` of `n` lanes, both of depth `k`.
+pub(crate) fn multiply(
+    (m, n, k): (usize, usize, usize),
+    a: &impl Operand,
+    b: &impl Operand,
+    target: Target<'_>,
+    panels: &mut Panels,
+) {
+    if m == 0 || n == 0 || k == 0 {
+        return;
+    }
+    assert!((m - 1) * target.row_stride + n <= target.data.len(), "product larger than its target");
+    // The tile that wastes the fewest lanes; both give the same bits.
+    let waste = |mr: usize, nr: usize| m.next_multiple_of(mr) * n.next_multiple_of(nr);
+    if waste(6, 16) < waste(4, 24) {
+        drive::<6, 16>((m, n, k), a, b, target, panels);
+    } else {
+        drive::<4, 24>((m, n, k), a, b, target, panels);
+    }
+}
+
+fn drive<const MR: usize, const NR: usize>(
+    (m, n, k): (usize, usize, usize),
+    a: &impl Operand,
+    b: &impl Operand,
+    target: Target<'_>,
+    panels: &mut Panels,
+) {
+    let tile = kernel::tile::<MR, NR>();
+    let Target { data, row_stride, accumulate } = target;
+    for j0 in (0..n).step_by(COLUMN_BLOCK) {
+        let columns = COLUMN_BLOCK.min(n - j0);
+        for k0 in (0..k).step_by(DEPTH_BLOCK) {
+            let depth = DEPTH_BLOCK.min(k - k0);
+            for (p, j) in (0..columns).step_by(NR).enumerate() {
+                b.pack::<NR>(
+                    (j0 + j, NR.min(columns - j)),
+                    (k0, depth),
+                    &mut panels.b[p * NR * depth..],
+                );
+            }
+            for i0 in (0..m).step_by(ROW_BLOCK) {
+                let rows = ROW_BLOCK.min(m - i0);
+                for (p, i) in (0..rows).step_by(MR).enumerate() {
+                    a.pack::<MR>(
+                        (i0 + i, MR.min(rows - i)),
+                        (k0, depth),
+                        &mut panels.a[p * MR * depth..],
+                    );
+                }
+                for (pj, j) in (0..columns).step_by(NR).enumerate() {
+                    let b_panel = &panels.b[pj * NR * depth..][..NR * depth];
+                    for (pi, i) in (0..rows).step_by(MR).enumerate() {
+                        let a_panel = &panels.a[pi * MR * depth..][..MR * depth];
+                        tile.run(
+                            a_panel,
+                            b_panel,
+                            &mut data[(i0 + i) * row_stride + j0 + j..],
+                            kernel::Extent {
+                                rows: MR.min(rows - i),
+                                columns: NR.min(columns - j),
+                                row_stride,
+                            },
+                            accumulate || k0 > 0,
+                        );
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Rng, Stream};
+
+    fn random(len: usize, client: u64) -> Vec<f32> {
+        let mut rng = Rng::new(1, Stream::Test, 0, client);
+        (0..len).map(|_| rng.normal() as f32).collect()
+    }
+
+    #[test]
+    fn agrees_with_the_definition_for_awkward_sizes() {
+        let mut panels = Panels::new();
+        for (m, n, k) in [
+            (1, 1, 1),
+            (3, 5, 7),
+            (4, 24, 256),
+            (6, 16, 257),
+            (7, 25, 300),
+            (145, 481, 513),
+            (10, 512, 40),
+            (64, 33, 1),
+        ] {
+            let a = random(m * k, 1);
+            let b = random(k * n, 2);
+            let stride = n + 3;
+            let start = random(m * stride, 3);
+            for accumulate in [false, true] {
+                let mut c = start.clone();
+                multiply(
+                    (m, n, k),
+                    &Strided { data: &a, lane: k, depth: 1 },
+                    &Strided { data: &b, lane: 1, depth: n },
+                    Target { data: &mut c, row_stride: stride, accumulate },
+                    &mut panels,
+                );
+                for i in 0..m {
+                    for j in 0..n {
+                        let sum: f64 =
+                            (0..k).map(|p| f64::from(a[i * k + p]) * f64::from(b[p * n + j])).sum();
+                        let want =
+                            sum + if accumulate { f64::from(start[i * stride + j]) } else { 0.0 };
+                        let got = f64::from(c[i * stride + j]);
+                        assert!(
+                            (got - want).abs() < 1e-4 * (k as f64).sqrt(),
+                            "{m}x{n}x{k} ({i},{j}): {got} for {want}"
+                        );
+                    }
+                    if i + 1 < m {
+                        // The gap between rows belongs to somebody else.
+                        assert_eq!(
+                            c[i * stride + n..(i + 1) * stride],
+                            start[i * stride + n..(i + 1) * stride]
+                        );
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn both_tiles_and_the_portable_path_give_the_same_bits() {
+        let (m, n, k) = (13, 50, 600);
+        let (a, b) = (random(m * k, 1), random(k * n, 2));
+        let mut panels = Panels::new();
+        let mut run = |six: bool| {
+            let mut c = vec![0.0; m * n];
+            let (a, b) =
+                (Strided { data: &a, lane: k, depth: 1 }, Strided { data: &b, lane: 1, depth: n });
+            let target = Target { data: &mut c, row_stride: n, accumulate: false };
+            if six {
+                drive::<6, 16>((m, n, k), &a, &b, target, &mut panels);
+            } else {
+                drive::<4, 24>((m, n, k), &a, &b, target, &mut panels);
+            }
+            c
+        };
+        assert_eq!(run(true), run(false));
+        let fast = run(true);
+        assert_eq!(fast, kernel::with_portable(|| run(true)));
+    }
+}

@@ -1,0 +1,307 @@
+//! The two-dimensional convolution.
+//!
+//! All three passes are matrix products whose window operand is packed straight from the
+//! (padded) image:
+//! - forward: `Y[o, p] = Σ_d W[o, d] X[d, p]`, with `p` an output position and `d` a kernel tap;
+//! - weights: `dW[o, d] = Σ_p dY[o, p] X[d, p]`;
+//! - input: a stride-1 convolution that (almost) keeps its size is a convolution of the padded `dY`
+//!   with the flipped kernel; any other goes through columns `Wᵀ dY`, added back where they came
+//!   from.
+
+use super::{InputGradient, Scratch};
+use crate::Shape;
+use crate::gemm::{SLACK, Strided, Target, Windows, WindowsTransposed, multiply};
+use core::ops::Range;
+
+/// Output positions whose columns are made at a time on the way back to the input.
+const COLUMN_CHUNK: usize = 480;
+
+/// A convolution of any kernel, stride and padding.
+#[derive(Debug, Clone)]
+pub(crate) struct Conv {
+    pub(crate) input: Shape,
+    pub(crate) output: Shape,
+    pub(crate) kernel: (usize, usize),
+    pub(crate) stride: usize,
+    pub(crate) padding: usize,
+    pub(crate) weight: Range<usize>,
+    pub(crate) bias: Option<Range<usize>>,
+}
+
+impl Conv {
+    /// The output shape of a convolution, if the kernel fits.
+    pub(crate) fn output_shape(
+        input: Shape,
+        channels: usize,
+        kernel: (usize, usize),
+        stride: usize,
+        padding: usize,
+    ) -> Option<Shape> {
+        let extent =
+            |size: usize, k: usize| Some((size + 2 * padding).checked_sub(k)? / stride + 1);
+        Some(Shape::new(channels, extent(input.height, kernel.0)?, extent(input.width, kernel.1)?))
+    }
+
+    /// Kernel taps: input channels times kernel area.
+    fn depth(&self) -> usize {
+        self.input.channels * self.kernel.0 * self.kernel.1
+    }
+
+    fn padded_size(&self) -> (usize, usize) {
+        (self.input.height + 2 * self.padding, self.input.width + 2 * self.padding)
+    }
+
+    /// Whether a 1x1 convolution over every position: a plain matrix product.
+    fn is_pointwise(&self) -> bool {
+        self.kernel == (1, 1) && self.stride == 1 && self.padding == 0
+    }
+
+    /// Whether the input gradient is cheaper as a convolution with the flipped kernel: it needs
+    /// stride 1, padding below the kernel, and wastes little on positions outside the output.
+    fn flips(&self) -> bool {
+        let (kh, kw) = self.kernel;
+        self.stride == 1
+            && self.padding < kh
+            && self.padding < kw
+            && kh == kw
+            && 4 * self.input.plane() <= 5 * self.output.plane()
+    }
+
+    /// Scratch floats: padded image, column chunk, rearranged weights.
+    pub(crate) fn scratch(&self, n: usize) -> (usize, usize, usize) {
+        let (hp, wp) = self.padded_size();
+        let input = if self.padding > 0 { self.input.channels * n * hp * wp } else { 0 };
+        if self.is_pointwise() {
+            return (0, 0, 0);
+        }
+        if self.flips() {
+            let edge = 2 * (self.kernel.0 - 1 - self.padding);
+            let plane = (self.output.height + edge) * (self.output.width + edge);
+            let gradient = self.output.channels * n * plane;
+            (input.max(gradient) + SLACK, 0, self.weight.len())
+        } else {
+            (input + SLACK, self.depth() * COLUMN_CHUNK, 0)
+        }
+    }
+
+    /// The windows over an image that is padded already.
+    fn windows<'a>(&self, image: &'a [f32], n: usize) -> Windows<'a> {
+        Windows {
+            image,
+            samples: n,
+            padded: self.padded_size(),
+            kernel: self.kernel,
+            stride: self.stride,
+            output: (self.output.height, self.output.width),
+        }
+    }
+
+    /// `input` must hold [`SLACK`] values past its end.
+    pub(crate) fn forward(
+        &self,
+        parameters: &[f32],
+        input: &[f32],
+        output: &mut [f32],
+        scratch: &mut Scratch,
+        n: usize,
+    ) {
+        let positions = n * self.output.plane();
+        let weight =
+            Strided { data: &parameters[self.weight.clone()], lane: self.depth(), depth: 1 };
+        if let Some(bias) = &self.bias {
+            for (row, bias) in output.chunks_exact_mut(positions).zip(&parameters[bias.clone()]) {
+                row.fill(*bias);
+            }
+        }
+        let target =
+            Target { data: output, row_stride: positions, accumulate: self.bias.is_some() };
+        let extent = (self.output.channels, positions, self.depth());
+        if self.is_pointwise() {
+            let columns = Strided { data: input, lane: 1, depth: positions };
+            multiply(extent, &weight, &columns, target, &mut scratch.panels);
+        } else if self.padding == 0 {
+            multiply(extent, &weight, &self.windows(input, n), target, &mut scratch.panels);
+        } else {
+            pad(input, &mut scratch.padded, self.input, self.padding, n);
+            let windows = self.windows(&scratch.padded, n);
+            multiply(extent, &weight, &windows, target, &mut scratch.panels);
+        }
+    }
+
+    pub(crate) fn backward(
+        &self,
+        parameters: &[f32],
+        input: &[f32],
+        d_output: &[f32],
+        d_input: Option<InputGradient<'_>>,
+        gradient: &mut [f32],
+        scratch: &mut Scratch,
+    ) {
+        let positions = d_output.len() / self.output.channels;
+        let n = positions / self.output.plane();
+        if let Some(bias) = &self.bias {
+            for (b, row) in gradient[bias.clone()].iter_mut().zip(d_output.chunks_exact(positions))
+            {
+                *b = super::batch_norm::sum(row) as f32;
+            }
+        }
+        let extent = (self.output.channels, self.depth(), positions);
+        let rows = Strided { data: d_output, lane: positions, depth: 1 };
+        let target = Target {
+            data: &mut gradient[self.weight.clone()],
+            row_stride: self.depth(),
+            accumulate: false,
+        };
+        if self.is_pointwise() {
+            let columns = Strided { data: input, lane: positions, depth: 1 };
+            multiply(extent, &rows, &columns, target, &mut scratch.panels);
+        } else if self.padding == 0 {
+            let windows = WindowsTransposed(self.windows(input, n));
+            multiply(extent, &rows, &windows, target, &mut scratch.panels);
+        } else {
+            pad(input, &mut scratch.padded, self.input, self.padding, n);
+            let windows = WindowsTransposed(self.windows(&scratch.padded, n));
+            multiply(extent, &rows, &windows, target, &mut scratch.panels);
+        }
+        let Some(target) = d_input else { return };
+        let weight = &parameters[self.weight.clone()];
+        if self.is_pointwise() {
+            multiply(
+                (self.input.channels, positions, self.output.channels),
+                &Strided { data: weight, lane: 1, depth: self.input.channels },
+                &Strided { data: d_output, lane: 1, depth: positions },
+                Target { data: target.data, row_stride: positions, accumulate: target.accumulate },
+                &mut scratch.panels,
+            );
+        } else if self.flips() {
+            self.input_gradient_by_flipping(weight, d_output, target, scratch, n);
+        } else {
+            self.input_gradient_by_columns(weight, d_output, target, scratch, n);
+        }
+    }
+
+    fn input_gradient_by_flipping(
+        &self,
+        weight: &[f32],
+        d_output: &[f32],
+        target: InputGradient<'_>,
+        scratch: &mut Scratch,
+        n: usize,
+    ) {
+        let (k, area) = (self.kernel.0, self.kernel.0 * self.kernel.1);
+        let edge = k - 1 - self.padding;
+        pad(d_output, &mut scratch.padded, self.output, edge, n);
+        // W[o, c, tap] to F[c, o, area - 1 - tap].
+        let (inputs, outputs) = (self.input.channels, self.output.channels);
+        for c in 0..inputs {
+            for o in 0..outputs {
+                let from = &weight[(o * inputs + c) * area..][..area];
+                let to = &mut scratch.weights[(c * outputs + o) * area..][..area];
+                for (to, from) in to.iter_mut().zip(from.iter().rev()) {
+                    *to = *from;
+                }
+            }
+        }
+        let windows = Windows {
+            image: &scratch.padded,
+            samples: n,
+            padded: (self.output.height + 2 * edge, self.output.width + 2 * edge),
+            kernel: self.kernel,
+            stride: 1,
+            output: (self.input.height, self.input.width),
+        };
+        let positions = n * self.input.plane();
+        let depth = outputs * area;
+        multiply(
+            (inputs, positions, depth),
+            &Strided { data: &scratch.weights, lane: depth, depth: 1 },
+            &windows,
+            Target { data: target.data, row_stride: positions, accumulate: target.accumulate },
+            &mut scratch.panels,
+        );
+    }
+
+    fn input_gradient_by_columns(
+        &self,
+        weight: &[f32],
+        d_output: &[f32],
+        target: InputGradient<'_>,
+        scratch: &mut Scratch,
+        n: usize,
+    ) {
+        let positions = n * self.output.plane();
+        let image = &mut target.data[..n * self.input.len()];
+        if !target.accumulate {
+            image.fill(0.0);
+        }
+        for p0 in (0..positions).step_by(COLUMN_CHUNK) {
+            let chunk = COLUMN_CHUNK.min(positions - p0);
+            multiply(
+                (self.depth(), chunk, self.output.channels),
+                &Strided { data: weight, lane: 1, depth: self.depth() },
+                &Strided { data: &d_output[p0..], lane: 1, depth: positions },
+                Target { data: &mut scratch.columns, row_stride: chunk, accumulate: false },
+                &mut scratch.panels,
+            );
+            let columns = &scratch.columns[..self.depth() * chunk];
+            crate::gemm::vectorised(
+                #[inline(always)]
+                || self.add_columns(columns, image, (p0, chunk), n),
+            );
+        }
+    }
+
+    /// Adds a chunk of columns back to the places of the image that they were taken from.
+    #[inline(always)]
+    fn add_columns(
+        &self,
+        columns: &[f32],
+        image: &mut [f32],
+        (p0, chunk): (usize, usize),
+        n: usize,
+    ) {
+        let (kh, kw) = self.kernel;
+        let (ho, wo) = (self.output.height, self.output.width);
+        let (hi, wi) = (self.input.height, self.input.width);
+        for (d, row) in columns.chunks_exact(chunk).enumerate() {
+            let (c, ky, kx) = (d / (kh * kw), d / kw % kh, d % kw);
+            // Output columns whose tap falls inside the image.
+            let first = self.padding.saturating_sub(kx).div_ceil(self.stride);
+            let last = (wi + self.padding).saturating_sub(kx).div_ceil(self.stride).min(wo);
+            let mut p = p0;
+            while p < p0 + chunk {
+                let (i, y, x) = (p / (ho * wo), p / wo % ho, p % wo);
+                let run = (wo - x).min(p0 + chunk - p);
+                let (from, to) = (x.max(first), (x + run).min(last));
+                let line = y * self.stride + ky;
+                if line >= self.padding && line < hi + self.padding && from < to {
+                    let base = ((c * n + i) * hi + line - self.padding) * wi;
+                    let start = base + from * self.stride + kx - self.padding;
+                    let values = &row[p - p0 + from - x..p - p0 + to - x];
+                    if self.stride == 1 {
+                        for (to, v) in image[start..start + values.len()].iter_mut().zip(values) {
+                            *to += v;
+                        }
+                    } else {
+                        for (to, v) in image[start..].iter_mut().step_by(self.stride).zip(values) {
+                            *to += v;
+                        }
+                    }
+                }
+                p += run;
+            }
+        }
+    }
+}
+
+/// Copies an image batch into `padded`, with a border of zeros.
+fn pad(image: &[f32], padded: &mut [f32], shape: Shape, border: usize, n: usize) {
+    let (hp, wp) = (shape.height + 2 * border, shape.width + 2 * border);
+    let padded = &mut padded[..shape.channels * n * hp * wp];
+    padded.fill(0.0);
+    for (from, to) in image.chunks_exact(shape.plane()).zip(padded.chunks_exact_mut(hp * wp)) {
+        for (from, to) in from.chunks_exact(shape.width).zip(to.chunks_exact_mut(wp).skip(border)) {
+            to[border..border + shape.width].copy_from_slice(from);
+        }
+    }
+}

@@ -1,0 +1,58 @@
+//! A model: one flat vector of trainable parameters, and one of buffers.
+
+use serde::{Deserialize, Serialize};
+
+/// Trainable parameters `w` and, apart from them, buffers (batch-norm statistics).
+///
+/// Buffers are averaged by the server like parameters, but no gradient, penalty or spectrum ever
+/// includes them.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Model {
+    /// `w`, flattened in layer order.
+    #[serde(with = "floats")]
+    pub parameters: Vec<f32>,
+    /// Running statistics.
+    #[serde(with = "floats")]
+    pub buffers: Vec<f32>,
+}
+
+impl Model {
+    /// Copies another model of the same layout into this one's storage.
+    pub fn copy_from(&mut self, other: &Self) {
+        self.parameters.clone_from(&other.parameters);
+        self.buffers.clone_from(&other.buffers);
+    }
+
+    /// Whether every value is a finite number.
+    pub fn is_finite(&self) -> bool {
+        self.parameters.iter().chain(&self.buffers).all(|x| x.is_finite())
+    }
+}
+
+/// Floats as one little-endian byte string, so that encoding a model is a copy and not a walk.
+pub mod floats {
+    use serde::{Deserialize, Deserializer, Serializer, de::Error};
+    use serde_bytes::ByteBuf;
+
+    /// Writes the values as bytes.
+    pub fn serialize<S: Serializer>(values: &[f32], serializer: S) -> Result<S::Ok, S::Error> {
+        if cfg!(target_endian = "little") {
+            return serializer.serialize_bytes(bytemuck::cast_slice(values));
+        }
+        let bytes: Vec<u8> = values.iter().flat_map(|x| x.to_le_bytes()).collect();
+        serializer.serialize_bytes(&bytes)
+    }
+
+    /// Reads them back.
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<f32>, D::Error> {
+        let bytes = ByteBuf::deserialize(deserializer)?;
+        let (words, rest) = bytes.as_chunks::<4>();
+        if !rest.is_empty() {
+            return Err(D::Error::custom(format!(
+                "{} bytes are no whole number of f32",
+                bytes.len()
+            )));
+        }
+        Ok(words.iter().map(|word| f32::from_le_bytes(*word)).collect())
+    }
+}

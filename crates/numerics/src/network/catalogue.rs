@@ -1,0 +1,250 @@
+//! The networks by name.
+
+use super::Network;
+use super::builder::{Builder, ConvSpec};
+use super::resnet::{self, Block};
+use crate::{NumericsError, Shape};
+use serde::{Deserialize, Serialize};
+
+/// Which normalisation a residual network uses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Norm {
+    /// Batch normalisation, with running statistics.
+    Batch,
+    /// Group normalisation, per sample.
+    Group,
+}
+
+/// How a residual network begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Stem {
+    /// One 3x3 convolution: for 32x32 images.
+    Cifar,
+    /// 7x7 with stride 2 and a maximum pooling: for large images.
+    Imagenet,
+}
+
+/// What a family of networks lets a user choose.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Family {
+    /// Nothing.
+    Fixed,
+    /// Hidden widths.
+    Mlp,
+    /// Norm, stem and width.
+    ResNet,
+}
+
+/// One line of the catalogue.
+#[derive(Debug, Clone, Copy)]
+pub struct Entry {
+    /// The name in a config.
+    pub name: &'static str,
+    /// One line for people.
+    pub summary: &'static str,
+    /// Which options it takes.
+    pub family: Family,
+    build: fn(&NetworkSpec, Shape, usize) -> Result<Box<dyn Network>, NumericsError>,
+}
+
+/// Every network that exists.
+pub const CATALOGUE: &[Entry] = &[
+    Entry {
+        name: "logistic",
+        summary: "softmax regression on the pixels",
+        family: Family::Fixed,
+        build: |_, input, classes| {
+            let mut net = Builder::new(input, classes);
+            net.flatten();
+            Ok(net.head("fc"))
+        },
+    },
+    Entry {
+        name: "mlp",
+        summary: "fully connected layers with ReLU (hidden = [200] unless said otherwise)",
+        family: Family::Mlp,
+        build: |spec, input, classes| {
+            let mut net = Builder::new(input, classes);
+            net.flatten();
+            for (i, width) in spec.hidden.as_deref().unwrap_or(&[200]).iter().enumerate() {
+                net.linear(&format!("fc{}", i + 1), *width, true);
+            }
+            Ok(net.head("head"))
+        },
+    },
+    Entry {
+        name: "lenet5",
+        summary: "LeNet-5 with ReLU and maximum pooling (44,426 parameters on 28x28x1)",
+        family: Family::Fixed,
+        build: |_, input, classes| convolutional(input, classes, [6, 16], &[120, 84]),
+    },
+    Entry {
+        name: "cnn",
+        summary: "two 5x5 convolutions and a hidden layer of 512 (878,538 parameters on 32x32x3)",
+        family: Family::Fixed,
+        build: |_, input, classes| convolutional(input, classes, [32, 64], &[512]),
+    },
+    Entry {
+        name: "resnet18",
+        summary: "residual network, basic blocks (11,173,962 parameters on 32x32x3)",
+        family: Family::ResNet,
+        build: |spec, input, classes| residual(spec, input, classes, (Block::Basic, [2, 2, 2, 2])),
+    },
+    Entry {
+        name: "resnet34",
+        summary: "residual network, basic blocks (21,282,122 parameters on 32x32x3)",
+        family: Family::ResNet,
+        build: |spec, input, classes| residual(spec, input, classes, (Block::Basic, [3, 4, 6, 3])),
+    },
+    Entry {
+        name: "resnet50",
+        summary: "residual network, bottleneck blocks (23,520,842 parameters on 32x32x3)",
+        family: Family::ResNet,
+        build: |spec, input, classes| {
+            residual(spec, input, classes, (Block::Bottleneck, [3, 4, 6, 3]))
+        },
+    },
+];
+
+/// A network by name with its options.
+///
+/// ```
+/// use formant_numerics::{NetworkSpec, Shape};
+/// let cnn = NetworkSpec::named("cnn").build(Shape::new(3, 32, 32), 10)?;
+/// assert_eq!(cnn.layout().parameters(), 878_538);
+/// # Ok::<(), formant_numerics::NumericsError>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct NetworkSpec {
+    /// A name of the [`CATALOGUE`].
+    pub name: String,
+    /// Residual networks: normalisation, batch unless said otherwise.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub norm: Option<Norm>,
+    /// Residual networks: stem, by the size of the images unless said otherwise.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stem: Option<Stem>,
+    /// Residual networks: channels of the first stage, 64 unless said otherwise.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub width: Option<usize>,
+    /// `mlp`: hidden widths.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hidden: Option<Vec<usize>>,
+}
+
+impl NetworkSpec {
+    /// A network with its default options.
+    pub fn named(name: &str) -> Self {
+        Self { name: name.into(), norm: None, stem: None, width: None, hidden: None }
+    }
+
+    /// Builds it for images of a shape.
+    pub fn build(&self, input: Shape, classes: usize) -> Result<Box<dyn Network>, NumericsError> {
+        let entry = CATALOGUE
+            .iter()
+            .find(|e| e.name == self.name)
+            .ok_or_else(|| NumericsError::UnknownNetwork { name: self.name.clone() })?;
+        for (option, given, wanted) in [
+            ("norm", self.norm.is_some(), Family::ResNet),
+            ("stem", self.stem.is_some(), Family::ResNet),
+            ("width", self.width.is_some(), Family::ResNet),
+            ("hidden", self.hidden.is_some(), Family::Mlp),
+        ] {
+            if given && entry.family != wanted {
+                return Err(NumericsError::IdleOption { network: self.name.clone(), option });
+            }
+        }
+        if self.width == Some(0) || self.hidden.as_ref().is_some_and(|h| h.contains(&0)) {
+            return Err(NumericsError::EmptyLayer { network: self.name.clone() });
+        }
+        (entry.build)(self, input, classes)
+    }
+}
+
+/// Two unpadded 5x5 convolutions, each with ReLU and 2x2 maximum pooling, then hidden layers.
+fn convolutional(
+    input: Shape,
+    classes: usize,
+    channels: [usize; 2],
+    hidden: &[usize],
+) -> Result<Box<dyn Network>, NumericsError> {
+    let mut net = Builder::new(input, classes);
+    for (i, channels) in channels.into_iter().enumerate() {
+        let spec = ConvSpec { channels, kernel: 5, stride: 1, padding: 0, bias: true };
+        net.conv(&format!("conv{}", i + 1), spec)?;
+        net.max_pool(2, 2, 0, true)?;
+    }
+    net.flatten();
+    for (i, width) in hidden.iter().enumerate() {
+        net.linear(&format!("fc{}", i + 1), *width, true);
+    }
+    Ok(net.head(&format!("fc{}", hidden.len() + 1)))
+}
+
+fn residual(
+    spec: &NetworkSpec,
+    input: Shape,
+    classes: usize,
+    shape: (Block, [usize; 4]),
+) -> Result<Box<dyn Network>, NumericsError> {
+    let mut net = Builder::new(input, classes);
+    // Beyond 64 pixels a 3x3 stem at full resolution is no longer what anybody trains.
+    let by_size = if input.height.max(input.width) <= 64 { Stem::Cifar } else { Stem::Imagenet };
+    resnet::body(
+        &mut net,
+        shape,
+        spec.norm.unwrap_or(Norm::Batch),
+        spec.stem.unwrap_or(by_size),
+        spec.width.unwrap_or(64),
+    )?;
+    Ok(net.head("fc"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parameters(name: &str, shape: Shape, classes: usize) -> usize {
+        NetworkSpec::named(name).build(shape, classes).unwrap().layout().parameters()
+    }
+
+    #[test]
+    fn sizes_are_the_published_ones() {
+        let cifar = Shape::new(3, 32, 32);
+        assert_eq!(parameters("cnn", cifar, 10), 878_538);
+        assert_eq!(parameters("cnn", Shape::new(1, 28, 28), 10), 582_026);
+        assert_eq!(parameters("lenet5", Shape::new(1, 28, 28), 10), 44_426);
+        assert_eq!(parameters("logistic", Shape::new(1, 28, 28), 10), 7_850);
+        assert_eq!(parameters("resnet18", cifar, 10), 11_173_962);
+        assert_eq!(parameters("resnet34", cifar, 10), 21_282_122);
+        assert_eq!(parameters("resnet50", cifar, 10), 23_520_842);
+        // torchvision's own figures for 1,000 classes.
+        let imagenet = Shape::new(3, 224, 224);
+        assert_eq!(parameters("resnet18", imagenet, 1000), 11_689_512);
+        assert_eq!(parameters("resnet34", imagenet, 1000), 21_797_672);
+        assert_eq!(parameters("resnet50", imagenet, 1000), 25_557_032);
+    }
+
+    #[test]
+    fn the_head_is_the_last_range() {
+        use crate::Part;
+        let net = NetworkSpec::named("cnn").build(Shape::new(3, 32, 32), 10).unwrap();
+        let layout = net.layout();
+        assert_eq!(layout.range(Part::Head).len(), 512 * 10 + 10);
+        assert_eq!(layout.range(Part::Body).end, layout.range(Part::Head).start);
+        assert_eq!(layout.range(Part::All), 0..878_538);
+    }
+
+    #[test]
+    fn bad_requests_name_the_remedy() {
+        let error =
+            |spec: &NetworkSpec| spec.build(Shape::new(1, 8, 8), 10).err().unwrap().to_string();
+        assert!(error(&NetworkSpec::named("cnn")).contains("8x8"));
+        assert!(error(&NetworkSpec::named("vgg")).contains("vgg"));
+        let mut spec = NetworkSpec::named("logistic");
+        spec.norm = Some(Norm::Group);
+        assert!(error(&spec).contains("norm"));
+    }
+}

@@ -1,0 +1,76 @@
+//! Differentiable classifiers over one flat parameter vector.
+
+mod builder;
+mod catalogue;
+mod resnet;
+mod tape;
+
+pub use catalogue::{CATALOGUE, Family, NetworkSpec, Norm, Stem};
+pub use tape::Workspace;
+
+use crate::{Layout, Model, Part, Rng, Shape};
+
+/// Samples for one pass.
+#[derive(Debug, Clone, Copy)]
+pub struct Batch<'a> {
+    /// Normalised pixels, channel-major over the batch: `(C, N, H, W)`.
+    pub inputs: &'a [f32],
+    /// One class per sample.
+    pub labels: &'a [u32],
+}
+
+/// A forward pass either learns batch statistics or changes nothing.
+#[derive(Debug)]
+pub enum Pass<'m> {
+    /// Batch statistics; running statistics are updated.
+    Train(&'m mut Model),
+    /// Running statistics; evaluation cannot train.
+    Eval(&'m Model),
+}
+
+/// What a forward pass gives, sample-major.
+#[derive(Debug, Clone, Copy)]
+pub struct Output<'w> {
+    /// Input of the head: `(N, features)`.
+    pub features: &'w [f32],
+    /// Class scores: `(N, classes)`.
+    pub logits: &'w [f32],
+}
+
+/// Where a backward pass starts.
+#[derive(Debug, Clone, Copy)]
+pub struct OutputGradient<'a> {
+    /// `∂/∂logits`.
+    pub logits: &'a [f32],
+    /// `∂/∂features`, beside what flows through the head.
+    pub features: Option<&'a [f32]>,
+}
+
+/// A differentiable classifier over one flat parameter vector.
+pub trait Network: Send + Sync {
+    /// Names, shapes, ranges, body and head, buffers.
+    fn layout(&self) -> &Layout;
+    /// Shape of one sample.
+    fn input(&self) -> Shape;
+    /// Number of classes.
+    fn classes(&self) -> usize;
+    /// Number of features that the head sees.
+    fn features(&self) -> usize;
+    /// Fresh parameters and buffers.
+    fn init(&self, rng: &mut Rng) -> Model;
+    /// Memory for batches of up to `batch` samples.
+    fn workspace(&self, batch: usize) -> Workspace;
+    /// Features and logits of a batch.
+    fn forward<'w>(&self, pass: Pass<'_>, batch: &Batch<'_>, work: &'w mut Workspace)
+    -> Output<'w>;
+    /// Writes the gradient of the last forward pass into `gradient[layout.range(part)]`; what
+    /// stands outside that range afterwards has no meaning.
+    fn backward(
+        &self,
+        model: &Model,
+        seed: OutputGradient<'_>,
+        part: Part,
+        work: &mut Workspace,
+        gradient: &mut [f32],
+    );
+}

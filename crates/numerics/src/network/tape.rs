@@ -1,0 +1,358 @@
+//! The engine: a fixed list of layers over numbered activations, run forwards and backwards.
+
+use super::{Batch, Network, Output, OutputGradient, Pass};
+use crate::gemm::{Panels, SLACK};
+use crate::layer::{
+    AveragePool, BatchNorm, Conv, GlobalAveragePool, GroupNorm, InputGradient, Linear, MaxPool,
+    Saved, Scratch, add_backward, add_forward, flatten_backward, flatten_forward,
+};
+use crate::{Layout, Model, Part, Rng, Shape};
+use core::mem::take;
+
+/// One layer and the activations it reads.
+#[derive(Debug, Clone)]
+pub(super) enum Op {
+    Conv(Conv),
+    Linear(Linear),
+    BatchNorm(BatchNorm),
+    GroupNorm(GroupNorm),
+    MaxPool(MaxPool),
+    AveragePool(AveragePool),
+    GlobalAveragePool(GlobalAveragePool),
+    /// Channels and plane of the input.
+    Flatten(usize, usize),
+    /// `relu(input + other)`, `other` being another activation.
+    AddRelu(usize),
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct Node {
+    pub(super) op: Op,
+    pub(super) input: usize,
+    pub(super) output: usize,
+}
+
+/// How an initial value is drawn.
+#[derive(Debug, Clone)]
+pub(super) struct Init {
+    pub(super) range: core::ops::Range<usize>,
+    pub(super) draw: Draw,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Draw {
+    /// Uniform in `±bound`.
+    Uniform(f64),
+    /// A constant.
+    Constant(f32),
+}
+
+/// A network as a tape of layers.
+#[derive(Debug, Clone)]
+pub(super) struct Tape {
+    pub(super) layout: Layout,
+    pub(super) input: Shape,
+    pub(super) classes: usize,
+    pub(super) features: usize,
+    pub(super) nodes: Vec<Node>,
+    /// Values per sample of each activation; 0 is the input, the last is the logits.
+    pub(super) sizes: Vec<usize>,
+    pub(super) inits: Vec<Init>,
+    pub(super) buffer_inits: Vec<Init>,
+    plan: GradientPlan,
+}
+
+/// Which buffer holds the gradient of each activation: buffers are reused once the layer that made
+/// the activation has consumed its gradient.
+#[derive(Debug, Clone, Default)]
+struct GradientPlan {
+    /// Buffer of each activation.
+    buffer: Vec<usize>,
+    /// Values per sample of each buffer.
+    sizes: Vec<usize>,
+    /// Per node: whether its input gradient (and its second one) adds to another reader's.
+    accumulate: Vec<(bool, bool)>,
+}
+
+impl GradientPlan {
+    fn new(nodes: &[Node], sizes: &[usize]) -> Self {
+        const NONE: usize = usize::MAX;
+        let mut plan = Self {
+            buffer: vec![NONE; sizes.len()],
+            sizes: Vec::new(),
+            accumulate: vec![(false, false); nodes.len()],
+        };
+        let mut free: Vec<usize> = Vec::new();
+        let mut claim = |plan: &mut Self, free: &mut Vec<usize>, slot: usize| -> bool {
+            if slot == 0 || plan.buffer[slot] != NONE {
+                return slot != 0;
+            }
+            let buffer = free.pop().unwrap_or_else(|| {
+                plan.sizes.push(0);
+                plan.sizes.len() - 1
+            });
+            plan.sizes[buffer] = plan.sizes[buffer].max(sizes[slot]);
+            plan.buffer[slot] = buffer;
+            false
+        };
+        claim(&mut plan, &mut free, sizes.len() - 1);
+        for (i, node) in nodes.iter().enumerate().rev() {
+            let first = claim(&mut plan, &mut free, node.input);
+            let second = match node.op {
+                Op::AddRelu(other) => claim(&mut plan, &mut free, other),
+                _ => false,
+            };
+            plan.accumulate[i] = (first, second);
+            free.push(plan.buffer[node.output]);
+        }
+        plan
+    }
+}
+
+/// Everything that a pass writes, allocated once per worker.
+#[derive(Debug)]
+pub struct Workspace {
+    capacity: usize,
+    n: usize,
+    activations: Vec<Vec<f32>>,
+    gradients: Vec<Vec<f32>>,
+    saved: Vec<Saved>,
+    scratch: Scratch,
+}
+
+impl Tape {
+    pub(super) fn new(
+        layout: Layout,
+        (input, classes, features): (Shape, usize, usize),
+        (nodes, sizes): (Vec<Node>, Vec<usize>),
+        (inits, buffer_inits): (Vec<Init>, Vec<Init>),
+    ) -> Self {
+        let plan = GradientPlan::new(&nodes, &sizes);
+        Self { layout, input, classes, features, nodes, sizes, inits, buffer_inits, plan }
+    }
+
+    /// The activation that the head reads.
+    fn features_slot(&self) -> usize {
+        self.nodes[self.nodes.len() - 1].input
+    }
+
+    fn run(
+        &self,
+        parameters: &[f32],
+        mut buffers: Option<&mut [f32]>,
+        fixed: &[f32],
+        work: &mut Workspace,
+    ) {
+        let n = work.n;
+        for (node, saved) in self.nodes.iter().zip(&mut work.saved) {
+            let mut output = take(&mut work.activations[node.output]);
+            let input = &work.activations[node.input];
+            match &node.op {
+                Op::Conv(conv) => conv.forward(
+                    parameters,
+                    input,
+                    &mut output[..n * self.sizes[node.output]],
+                    &mut work.scratch,
+                    n,
+                ),
+                Op::Linear(linear) => linear.forward(parameters, input, &mut output, n),
+                Op::BatchNorm(norm) => match &mut buffers {
+                    Some(buffers) => {
+                        norm.forward((parameters, buffers), input, &mut output, saved, n);
+                    }
+                    None => norm.forward_fixed((parameters, fixed), input, &mut output, saved, n),
+                },
+                Op::GroupNorm(norm) => norm.forward(parameters, input, &mut output, saved, n),
+                Op::MaxPool(pool) => pool.forward(input, &mut output, saved, n),
+                Op::AveragePool(pool) => pool.forward(input, &mut output, n),
+                Op::GlobalAveragePool(pool) => pool.forward(input, &mut output, n),
+                Op::Flatten(channels, plane) => {
+                    flatten_forward(input, &mut output, (*channels, *plane), n)
+                }
+                Op::AddRelu(other) => {
+                    let len = n * self.sizes[node.output];
+                    add_forward(
+                        &input[..len],
+                        &work.activations[*other][..len],
+                        &mut output[..len],
+                    );
+                }
+            }
+            work.activations[node.output] = output;
+        }
+    }
+}
+
+impl Network for Tape {
+    fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    fn input(&self) -> Shape {
+        self.input
+    }
+
+    fn classes(&self) -> usize {
+        self.classes
+    }
+
+    fn features(&self) -> usize {
+        self.features
+    }
+
+    fn init(&self, rng: &mut Rng) -> Model {
+        let mut model = Model {
+            parameters: vec![0.0; self.layout.parameters()],
+            buffers: vec![0.0; self.layout.buffer_values()],
+        };
+        for (inits, values) in
+            [(&self.inits, &mut model.parameters), (&self.buffer_inits, &mut model.buffers)]
+        {
+            for init in inits {
+                for value in &mut values[init.range.clone()] {
+                    *value = match init.draw {
+                        Draw::Uniform(bound) => ((2.0 * rng.uniform() - 1.0) * bound) as f32,
+                        Draw::Constant(constant) => constant,
+                    };
+                }
+            }
+        }
+        model
+    }
+
+    fn workspace(&self, batch: usize) -> Workspace {
+        let (mut padded, mut columns, mut weights) = (0, 0, 0);
+        let mut saved: Vec<Saved> = Vec::with_capacity(self.nodes.len());
+        for node in &self.nodes {
+            let (mut values, mut indices) = (0, 0);
+            match &node.op {
+                Op::Conv(conv) => {
+                    let need = conv.scratch(batch);
+                    padded = padded.max(need.0);
+                    columns = columns.max(need.1);
+                    weights = weights.max(need.2);
+                }
+                Op::BatchNorm(norm) => values = 2 * norm.channels,
+                Op::GroupNorm(norm) => values = 2 * norm.groups * batch,
+                Op::MaxPool(_) => indices = batch * self.sizes[node.output],
+                _ => {}
+            }
+            saved.push(Saved { values: vec![0.0; values], indices: vec![0; indices], eval: false });
+        }
+        let buffers =
+            |sizes: &[usize]| sizes.iter().map(|s| vec![0.0; s * batch + SLACK]).collect();
+        Workspace {
+            capacity: batch,
+            n: 0,
+            activations: buffers(&self.sizes),
+            gradients: buffers(&self.plan.sizes),
+            saved,
+            scratch: Scratch {
+                panels: Panels::new(),
+                padded: vec![0.0; padded],
+                columns: vec![0.0; columns],
+                weights: vec![0.0; weights],
+            },
+        }
+    }
+
+    fn forward<'w>(
+        &self,
+        pass: Pass<'_>,
+        batch: &Batch<'_>,
+        work: &'w mut Workspace,
+    ) -> Output<'w> {
+        let n = batch.labels.len();
+        assert!(n <= work.capacity, "a batch of {n} in a workspace for {}", work.capacity);
+        assert_eq!(
+            batch.inputs.len(),
+            n * self.input.len(),
+            "inputs do not fit {} samples of {}",
+            n,
+            self.input
+        );
+        work.n = n;
+        work.activations[0][..batch.inputs.len()].copy_from_slice(batch.inputs);
+        match pass {
+            Pass::Train(Model { parameters, buffers }) => {
+                self.run(parameters, Some(buffers), &[], work)
+            }
+            Pass::Eval(Model { parameters, buffers }) => self.run(parameters, None, buffers, work),
+        }
+        Output {
+            features: &work.activations[self.features_slot()][..n * self.features],
+            logits: &work.activations[self.sizes.len() - 1][..n * self.classes],
+        }
+    }
+
+    fn backward(
+        &self,
+        model: &Model,
+        seed: OutputGradient<'_>,
+        part: Part,
+        work: &mut Workspace,
+        gradient: &mut [f32],
+    ) {
+        let n = work.n;
+        assert_eq!(gradient.len(), self.layout.parameters());
+        let plan = &self.plan;
+        work.gradients[plan.buffer[self.sizes.len() - 1]][..n * self.classes]
+            .copy_from_slice(seed.logits);
+        for (i, node) in self.nodes.iter().enumerate().rev() {
+            let is_head = i == self.nodes.len() - 1;
+            let stop = is_head && part == Part::Head;
+            let len = n * self.sizes[node.output];
+            let mut d_output = take(&mut work.gradients[plan.buffer[node.output]]);
+            let mut d_input = if node.input == 0 || stop {
+                None
+            } else {
+                Some(take(&mut work.gradients[plan.buffer[node.input]]))
+            };
+            let (accumulate, accumulate_other) = plan.accumulate[i];
+            let target = d_input.as_mut().map(|data| InputGradient { data, accumulate });
+            let (input, output) = (&work.activations[node.input], &work.activations[node.output]);
+            let d = &mut d_output[..len];
+            let w = &model.parameters;
+            match (&node.op, target) {
+                (Op::Conv(conv), target) => {
+                    conv.backward(w, input, d, target, gradient, &mut work.scratch)
+                }
+                (Op::Linear(linear), target) => {
+                    linear.backward(w, (input, output), d, target, gradient, &mut work.scratch);
+                }
+                (Op::BatchNorm(norm), target) => {
+                    norm.backward(w, (input, output), d, target, gradient, &work.saved[i]);
+                }
+                (Op::GroupNorm(norm), target) => {
+                    norm.backward(w, (input, output), d, target, gradient, &work.saved[i]);
+                }
+                (Op::MaxPool(pool), Some(target)) => {
+                    pool.backward(output, d, target, &work.saved[i])
+                }
+                (Op::AveragePool(pool), Some(target)) => pool.backward(d, target),
+                (Op::GlobalAveragePool(pool), Some(target)) => pool.backward(d, target),
+                (Op::Flatten(channels, plane), Some(mut target)) => {
+                    flatten_backward(d, &mut target, (*channels, *plane), n);
+                }
+                (Op::AddRelu(other), Some(target)) => {
+                    let mut data = take(&mut work.gradients[plan.buffer[*other]]);
+                    let second = InputGradient { data: &mut data, accumulate: accumulate_other };
+                    add_backward(&output[..len], d, target, second);
+                    work.gradients[plan.buffer[*other]] = data;
+                }
+                // A layer without parameters right after the input has nothing to pass on.
+                (_, None) => {}
+            }
+            work.gradients[plan.buffer[node.output]] = d_output;
+            if let Some(mut data) = d_input {
+                if let (true, Some(features)) = (is_head, seed.features) {
+                    crate::vector::axpy(1.0, features, &mut data[..n * self.features]);
+                }
+                work.gradients[plan.buffer[node.input]] = data;
+            }
+            if stop {
+                return;
+            }
+        }
+    }
+}
