@@ -1,1 +1,54 @@
-//! Placeholder.
+//! Datasets, and their division among the clients of a federation.
+//!
+//! [`Dataset::load`] reads a set of the [`CATALOGUE`] by name; `mnist-small` is part of the library
+//! and needs no files. [`Federation::new`] divides its training images among clients as a
+//! [`PartitionPlan`] says and splits every client's share into train, validation and test. The
+//! dataset's own test images never reach a client: they are the global test set.
+//!
+//! ```
+//! use formant_data::{Dataset, Federation, Partition, PartitionPlan, Split, show};
+//! use std::sync::Arc;
+//!
+//! let dataset = Arc::new(Dataset::load("mnist-small", None)?);
+//! let plan = PartitionPlan {
+//!     clients: 8,
+//!     partition: Partition::Dirichlet { alpha: 0.3 },
+//!     samples: Some(1_000),
+//!     min_samples: 20,
+//!     train_fraction: 0.6,
+//!     validation_fraction: 0.2,
+//!     seed: 1,
+//! };
+//! let federation = Federation::new(dataset, &plan)?;
+//! let held: usize = (0..8).map(|c| federation.clients[c].size(Split::All)).sum();
+//! assert_eq!(held, 1_000);
+//! println!("{}", show::table(&federation));
+//! # Ok::<(), formant_data::DataError>(())
+//! ```
+//!
+//! Everything is a pure function of the files and the seed: the same plan gives the same clients on
+//! every machine.
+
+mod apportionment;
+mod catalogue;
+mod cifar;
+mod dataset;
+mod embedded;
+mod error;
+mod federation;
+mod folder;
+mod holding;
+mod idx;
+mod images;
+mod partition;
+mod repair;
+pub mod show;
+mod split;
+
+pub use catalogue::{CATALOGUE, CatalogueEntry};
+pub use dataset::Dataset;
+pub use error::DataError;
+pub use federation::{ClientData, Federation, Split};
+pub use folder::data_dir;
+pub use images::{Images, Normalisation};
+pub use partition::{Partition, PartitionPlan};

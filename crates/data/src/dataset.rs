@@ -1,0 +1,153 @@
+//! A dataset: training images, test images and the names of the classes.
+
+use crate::catalogue::{self, Format};
+use crate::folder::Folder;
+use crate::{DataError, Images, cifar, data_dir, embedded, idx};
+use formant_numerics::Shape;
+use std::path::Path;
+
+/// Training and test images of the same shape and classes.
+#[derive(Debug, Clone)]
+pub struct Dataset {
+    /// The name under which it is known.
+    pub name: String,
+    /// The shape of one image.
+    pub shape: Shape,
+    /// Number of classes.
+    pub classes: usize,
+    /// A name for every class.
+    pub class_names: Vec<String>,
+    /// The images that are divided among the clients.
+    pub train: Images,
+    /// The global test set, of which nothing reaches a client.
+    pub test: Images,
+}
+
+impl Dataset {
+    /// Reads a set of the [`CATALOGUE`](crate::CATALOGUE) from [`data_dir`], where its files may
+    /// lie in torchvision's layout or directly in the folder, plain or compressed with gzip.
+    ///
+    /// ```
+    /// let digits = formant_data::Dataset::load("mnist-small", None)?;
+    /// assert_eq!((digits.train.len(), digits.test.len(), digits.classes), (8_000, 2_000, 10));
+    /// # Ok::<(), formant_data::DataError>(())
+    /// ```
+    pub fn load(name: &str, data_dir: Option<&Path>) -> Result<Self, DataError> {
+        let entry = catalogue::entry(name)?;
+        let open = || Folder::open(entry, &self::data_dir(data_dir));
+        let (train, test) = match &entry.format {
+            Format::Embedded => embedded::load(entry)?,
+            Format::Idx => idx::load(entry, &open()?)?,
+            Format::Cifar { label_bytes } => cifar::load(entry, &open()?, *label_bytes)?,
+        };
+        let class_names = entry.class_names.iter().map(ToString::to_string).collect();
+        Self::from_parts(entry.name, class_names, train, test)
+    }
+
+    /// A dataset made in memory. The number of names is the number of classes.
+    ///
+    /// ```
+    /// use formant_data::{Dataset, Images, Normalisation};
+    /// use formant_numerics::Shape;
+    ///
+    /// let images = |count: usize| {
+    ///     let labels = (0..count).map(|i| (i % 2) as u16).collect();
+    ///     Images::new(Shape::new(1, 1, 1), vec![0; count], labels, &[Normalisation::NONE])
+    /// };
+    /// let names = vec!["even".to_string(), "odd".to_string()];
+    /// let dataset = Dataset::from_parts("parity", names, images(100)?, images(10)?)?;
+    /// assert_eq!(dataset.classes, 2);
+    /// # Ok::<(), formant_data::DataError>(())
+    /// ```
+    pub fn from_parts(
+        name: impl Into<String>,
+        class_names: Vec<String>,
+        train: Images,
+        test: Images,
+    ) -> Result<Self, DataError> {
+        let refuse =
+            |key, value: String, remedy: String| Err(DataError::Parts { key, value, remedy });
+        let classes = class_names.len();
+        if classes == 0 || classes > usize::from(u16::MAX) + 1 {
+            return refuse(
+                "class_names.len()",
+                classes.to_string(),
+                format!("name between 1 and {} classes", usize::from(u16::MAX) + 1),
+            );
+        }
+        if train.is_empty() {
+            return refuse("train.len()", "0".into(), "give at least one training image".into());
+        }
+        if train.shape() != test.shape() {
+            return refuse(
+                "test.shape()",
+                test.shape().to_string(),
+                format!("the training images have the shape {}; use one for both", train.shape()),
+            );
+        }
+        for (key, images) in [("train.labels()", &train), ("test.labels()", &test)] {
+            if let Some(i) = (0..images.len()).find(|&i| images.label(i) >= classes) {
+                return refuse(
+                    key,
+                    format!("[.., {} at {i}, ..]", images.label(i)),
+                    format!("with {classes} class names, labels run from 0 to {}", classes - 1),
+                );
+            }
+        }
+        Ok(Self { name: name.into(), shape: train.shape(), classes, class_names, train, test })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Normalisation;
+
+    fn images(side: usize, labels: &[u16]) -> Images {
+        let shape = Shape::new(1, side, side);
+        let pixels = vec![0; shape.len() * labels.len()];
+        Images::new(shape, pixels, labels.to_vec(), &[Normalisation::NONE]).unwrap()
+    }
+
+    #[test]
+    fn parts_that_do_not_fit_are_refused() {
+        let names = |n: usize| vec![String::new(); n];
+        let message = |names, train, test| {
+            Dataset::from_parts("x", names, train, test).unwrap_err().to_string()
+        };
+        let cases = [
+            (message(names(0), images(1, &[0]), images(1, &[])), "class_names.len() = 0"),
+            (message(names(1), images(1, &[]), images(1, &[])), "train.len() = 0"),
+            (message(names(1), images(1, &[0]), images(2, &[0])), "test.shape() = 1x2x2"),
+            (message(names(2), images(1, &[0, 1]), images(1, &[2])), "test.labels() = [.., 2 at 0"),
+        ];
+        for (message, part) in cases {
+            assert!(message.contains(part), "{message}");
+        }
+    }
+
+    #[test]
+    fn an_unknown_name_lists_the_catalogue() {
+        let message = Dataset::load("mnits", None).unwrap_err().to_string();
+        assert!(message.contains("\"mnits\"") && message.contains("mnist-small"), "{message}");
+    }
+
+    #[test]
+    fn the_embedded_set_is_balanced_and_normalised() {
+        let digits = Dataset::load("mnist-small", None).unwrap();
+        for (images, per_class) in [(&digits.train, 800), (&digits.test, 200)] {
+            let mut counts = [0; 10];
+            (0..images.len()).for_each(|i| counts[images.label(i)] += 1);
+            assert_eq!(counts, [per_class; 10]);
+        }
+        assert_eq!(digits.shape, Shape::new(1, 28, 28));
+        // The constants are those of the whole of MNIST: a fair subset comes close to 0 and 1.
+        let indices: Vec<u32> = (0..8_000).collect();
+        let mut values = vec![0.0; 8_000 * 784];
+        digits.train.gather(&indices, &mut values);
+        let mean = values.iter().map(|&v| f64::from(v)).sum::<f64>() / values.len() as f64;
+        let square =
+            values.iter().map(|&v| f64::from(v).powi(2)).sum::<f64>() / values.len() as f64;
+        assert!(mean.abs() < 0.02 && (square - mean * mean - 1.0).abs() < 0.03, "{mean} {square}");
+    }
+}

@@ -1,0 +1,97 @@
+//! A dataset divided among clients.
+
+use crate::split::stratified;
+use crate::{DataError, Dataset, PartitionPlan};
+use formant_numerics::{Rng, Stream};
+use std::sync::Arc;
+
+/// The samples of one client, as ascending indices into [`Dataset::train`].
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ClientData {
+    /// What it trains on; never empty.
+    pub train: Vec<u32>,
+    /// What it chooses settings by.
+    pub validation: Vec<u32>,
+    /// What its personal model is judged on.
+    pub test: Vec<u32>,
+}
+
+/// A part of a client's samples.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Split {
+    /// The training samples.
+    Train,
+    /// The validation samples.
+    Validation,
+    /// The local test samples.
+    Test,
+    /// All three together.
+    All,
+}
+
+impl ClientData {
+    /// The indices of a part; of [`Split::All`] in the order train, validation, test.
+    ///
+    /// ```
+    /// use formant_data::{ClientData, Split};
+    /// let client = ClientData { train: vec![1, 5], validation: vec![3], test: vec![0] };
+    /// assert_eq!(client.indices(Split::All).collect::<Vec<_>>(), [1, 5, 3, 0]);
+    /// assert_eq!(client.size(Split::Train), 2);
+    /// ```
+    pub fn indices(&self, which: Split) -> impl Iterator<Item = u32> + Clone {
+        let none: &[u32] = &[];
+        let part =
+            |split, indices| if which == split || which == Split::All { indices } else { none };
+        let train = part(Split::Train, self.train.as_slice());
+        let validation = part(Split::Validation, self.validation.as_slice());
+        let test = part(Split::Test, self.test.as_slice());
+        train.iter().chain(validation).chain(test).copied()
+    }
+
+    /// Number of samples in a part.
+    pub fn size(&self, which: Split) -> usize {
+        match which {
+            Split::Train => self.train.len(),
+            Split::Validation => self.validation.len(),
+            Split::Test => self.test.len(),
+            Split::All => self.train.len() + self.validation.len() + self.test.len(),
+        }
+    }
+}
+
+/// A dataset and the clients among which its training samples are divided. [`Dataset::test`] is the
+/// global test set.
+#[derive(Debug, Clone)]
+pub struct Federation {
+    /// The samples.
+    pub dataset: Arc<Dataset>,
+    /// Who holds which.
+    pub clients: Vec<ClientData>,
+}
+
+impl Federation {
+    /// Divides the training samples of a dataset as a plan says. The result depends on nothing but
+    /// the labels and the plan.
+    pub fn new(dataset: Arc<Dataset>, plan: &PartitionPlan) -> Result<Self, DataError> {
+        let fractions = plan.fractions()?;
+        let holdings = plan.divide(dataset.train.labels(), dataset.classes)?;
+        let clients = (0u64..)
+            .zip(holdings)
+            .map(|(client, holding)| {
+                let mut rng = Rng::new(plan.seed, Stream::Split, 0, client);
+                stratified(holding, fractions, &mut rng)
+            })
+            .collect();
+        Ok(Self { dataset, clients })
+    }
+
+    /// How many samples of each class a part of a client holds. Panics when there is no such
+    /// client, as a slice does.
+    pub fn label_counts(&self, client: usize, which: Split) -> Vec<usize> {
+        let mut counts = vec![0; self.dataset.classes];
+        for index in self.clients[client].indices(which) {
+            counts[self.dataset.train.label(index as usize)] += 1;
+        }
+        counts
+    }
+}

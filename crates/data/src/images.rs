@@ -1,0 +1,240 @@
+//! Labelled images as bytes, normalised on the way out.
+
+use crate::DataError;
+use formant_numerics::Shape;
+
+/// Mean and standard deviation of one colour channel, of pixel values scaled to `[0, 1]`.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Normalisation {
+    /// Subtracted from the scaled pixel.
+    pub mean: f32,
+    /// Divides what is left.
+    pub std: f32,
+}
+
+impl Normalisation {
+    /// Leaves the scaled pixel as it is.
+    pub const NONE: Self = Self::new(0.0, 1.0);
+
+    /// Normalisation by a mean and a standard deviation.
+    pub const fn new(mean: f32, std: f32) -> Self {
+        Self { mean, std }
+    }
+
+    /// The normalised value of every byte. All in `f32` and in this order, so that the values are
+    /// bit for bit those of the usual PyTorch transforms.
+    fn table(self) -> [f32; 256] {
+        std::array::from_fn(|byte| (byte as f32 / 255.0 - self.mean) / self.std)
+    }
+}
+
+/// Labelled images of one shape.
+///
+/// Pixels stay bytes, sample after sample and channel after channel within a sample (NCHW), a
+/// quarter of the memory of `f32`; [`Images::gather`] normalises them through a table of the 256
+/// values a channel can take.
+///
+/// ```
+/// use formant_data::{Images, Normalisation};
+/// use formant_numerics::Shape;
+///
+/// let shape = Shape::new(1, 1, 2);
+/// let images = Images::new(shape, vec![0, 255, 51, 102], vec![1, 0], &[Normalisation::NONE])?;
+/// let mut batch = [0.0; 4];
+/// images.gather(&[1, 0], &mut batch);
+/// assert_eq!(batch, [0.2, 0.4, 0.0, 1.0]);
+/// # Ok::<(), formant_data::DataError>(())
+/// ```
+#[derive(Clone)]
+pub struct Images {
+    shape: Shape,
+    pixels: Vec<u8>,
+    labels: Vec<u16>,
+    /// One table a channel.
+    tables: Vec<[f32; 256]>,
+}
+
+impl Images {
+    /// Images from their pixels (NCHW) and labels, with one normalisation a channel.
+    pub fn new(
+        shape: Shape,
+        pixels: Vec<u8>,
+        labels: Vec<u16>,
+        normalisation: &[Normalisation],
+    ) -> Result<Self, DataError> {
+        let refuse =
+            |key, value: String, remedy: String| Err(DataError::Parts { key, value, remedy });
+        if shape.is_empty() {
+            return refuse("shape", shape.to_string(), "every extent must be at least 1".into());
+        }
+        if labels.len().checked_mul(shape.len()) != Some(pixels.len()) {
+            return refuse(
+                "pixels.len()",
+                pixels.len().to_string(),
+                format!(
+                    "{} labels of shape {shape} need {} pixels each",
+                    labels.len(),
+                    shape.len()
+                ),
+            );
+        }
+        if u32::try_from(labels.len()).is_err() {
+            return refuse(
+                "labels.len()",
+                labels.len().to_string(),
+                format!("samples are numbered with 32 bits: keep at most {}", u32::MAX),
+            );
+        }
+        if normalisation.len() != shape.channels {
+            return refuse(
+                "normalisation.len()",
+                normalisation.len().to_string(),
+                format!("give one normalisation for each of the {} channels", shape.channels),
+            );
+        }
+        if let Some(bad) =
+            normalisation.iter().find(|n| !(n.mean.is_finite() && n.std.is_finite() && n.std > 0.0))
+        {
+            return refuse(
+                "normalisation",
+                format!("{bad:?}"),
+                "the mean must be finite, the standard deviation finite and positive".into(),
+            );
+        }
+        let tables = normalisation.iter().map(|n| n.table()).collect();
+        Ok(Self { shape, pixels, labels, tables })
+    }
+
+    /// Number of images.
+    pub fn len(&self) -> usize {
+        self.labels.len()
+    }
+
+    /// Whether there is no image.
+    pub fn is_empty(&self) -> bool {
+        self.labels.is_empty()
+    }
+
+    /// The shape of one image.
+    pub fn shape(&self) -> Shape {
+        self.shape
+    }
+
+    /// The class of image `i`. Panics when there is no such image, as a slice does.
+    pub fn label(&self, i: usize) -> usize {
+        usize::from(self.labels[i])
+    }
+
+    /// The classes of all images.
+    pub fn labels(&self) -> &[u16] {
+        &self.labels
+    }
+
+    /// The bytes of image `i`, channel after channel. Panics when there is no such image.
+    pub fn pixels(&self, i: usize) -> &[u8] {
+        let size = self.shape.len();
+        &self.pixels[i * size..(i + 1) * size]
+    }
+
+    /// Writes the chosen images, normalised and channel-major over the batch (C, N, H, W), to
+    /// `out`, without allocating.
+    ///
+    /// Panics when an index is out of range or `out` is not `indices.len() * shape.len()` long.
+    pub fn gather(&self, indices: &[u32], out: &mut [f32]) {
+        assert_eq!(
+            out.len(),
+            indices.len() * self.shape.len(),
+            "gather: the batch buffer must hold {} images of shape {}",
+            indices.len(),
+            self.shape
+        );
+        let plane = self.shape.plane();
+        let rows = out.chunks_exact_mut(plane);
+        let sources =
+            self.tables.iter().enumerate().flat_map(|(channel, table)| {
+                indices.iter().map(move |&index| (channel, table, index))
+            });
+        for (row, (channel, table, index)) in rows.zip(sources) {
+            let bytes = &self.pixels(index as usize)[channel * plane..(channel + 1) * plane];
+            for (value, &byte) in row.iter_mut().zip(bytes) {
+                *value = table[usize::from(byte)];
+            }
+        }
+    }
+
+    /// Replaces `out` by the classes of the chosen images; allocates only when `out` is too small.
+    ///
+    /// Panics when an index is out of range.
+    pub fn gather_labels(&self, indices: &[u32], out: &mut Vec<u32>) {
+        out.clear();
+        out.extend(indices.iter().map(|&index| u32::from(self.labels[index as usize])));
+    }
+}
+
+/// Without the pixels, which would fill the screen.
+impl std::fmt::Debug for Images {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Images")
+            .field("len", &self.len())
+            .field("shape", &self.shape)
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn two_channels() -> Images {
+        // Three images of 2x1x2; the bytes count up.
+        let normalisation = [Normalisation::NONE, Normalisation::new(0.5, 0.25)];
+        Images::new(Shape::new(2, 1, 2), (0..12).collect(), vec![7, 8, 9], &normalisation).unwrap()
+    }
+
+    #[test]
+    fn gather_is_channel_major_over_the_batch() {
+        let mut out = vec![f32::NAN; 8];
+        two_channels().gather(&[2, 0], &mut out);
+        let plain = |byte: u8| f32::from(byte) / 255.0;
+        let shifted = |byte: u8| (plain(byte) - 0.5) / 0.25;
+        let expected = [
+            [plain(8), plain(9), plain(0), plain(1)],
+            [shifted(10), shifted(11), shifted(2), shifted(3)],
+        ];
+        assert_eq!(out, expected.concat());
+    }
+
+    #[test]
+    fn gathering_labels_reuses_the_buffer() {
+        let mut out = Vec::with_capacity(4);
+        out.push(99);
+        let before = out.as_ptr();
+        two_channels().gather_labels(&[1, 1, 0], &mut out);
+        assert_eq!(out, [8, 8, 7]);
+        assert_eq!(out.as_ptr(), before);
+    }
+
+    #[test]
+    fn gathering_nothing_is_allowed() {
+        two_channels().gather(&[], &mut []);
+    }
+
+    #[test]
+    fn parts_that_do_not_fit_are_refused() {
+        let none = [Normalisation::NONE];
+        let message = |result: Result<Images, DataError>| result.unwrap_err().to_string();
+        let shape = Shape::new(1, 2, 2);
+        let cases = [
+            (message(Images::new(Shape::new(1, 0, 2), vec![], vec![], &none)), "shape = 1x0x2"),
+            (message(Images::new(shape, vec![0; 7], vec![0; 2], &none)), "pixels.len() = 7"),
+            (message(Images::new(shape, vec![0; 8], vec![0; 2], &[])), "normalisation.len() = 0"),
+            (
+                message(Images::new(shape, vec![0; 4], vec![0], &[Normalisation::new(0.0, 0.0)])),
+                "std: 0.0",
+            ),
+        ];
+        for (message, part) in cases {
+            assert!(message.contains(part), "{message}");
+        }
+    }
+}

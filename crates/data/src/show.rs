@@ -1,0 +1,39 @@
+//! A federation as text: who holds how much of what.
+//!
+//! Everything here is a pure function from a [`Federation`] to a string that ends with a newline.
+
+mod heat_map;
+mod table;
+
+pub use heat_map::heat_map;
+pub use table::table;
+
+use crate::{Federation, Split};
+
+/// Federations of more clients than this are shown in part.
+const MOST_CLIENTS: usize = 40;
+const FIRST_SHOWN: usize = 20;
+const LAST_SHOWN: usize = 5;
+
+/// The clients to show: all, or the first and the last, with a `None` where the others are left out.
+fn shown(clients: usize) -> Vec<Option<usize>> {
+    if clients <= MOST_CLIENTS {
+        return (0..clients).map(Some).collect();
+    }
+    let last = clients - LAST_SHOWN..clients;
+    (0..FIRST_SHOWN).map(Some).chain([None]).chain(last.map(Some)).collect()
+}
+
+/// One line about the whole.
+fn title(federation: &Federation) -> String {
+    let dataset = &federation.dataset;
+    let held: usize = federation.clients.iter().map(|client| client.size(Split::All)).sum();
+    format!(
+        "{}: {held} of {} training samples over {} clients, {} classes of {}\n",
+        dataset.name,
+        dataset.train.len(),
+        federation.clients.len(),
+        dataset.classes,
+        dataset.shape
+    )
+}

@@ -1,0 +1,281 @@
+//! The untyped twin of [`Method`], for the runtime. Authors never see it.
+
+use crate::{Central, Entry, Local, Message, Method, MethodError, State, Upload, Uploads};
+use formant_numerics::Model;
+use serde::Serialize;
+use std::any::Any;
+use std::borrow::Cow;
+use std::marker::PhantomData;
+
+/// A state or message whose type only its method knows.
+pub struct Value(Box<dyn Content>);
+
+impl core::fmt::Debug for Value {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str("Value")
+    }
+}
+
+impl Value {
+    fn new<T: Serialize + Send + Sync + 'static>(content: T) -> Self {
+        Self(Box::new(content))
+    }
+
+    /// The bytes that [`ErasedMethod`]'s decoders read.
+    pub fn encode(&self) -> Vec<u8> {
+        self.0.encode()
+    }
+
+    /// Length of the encoding.
+    pub fn encoded_len(&self) -> usize {
+        self.0.encoded_len()
+    }
+}
+
+trait Content: Send + Sync {
+    fn encode(&self) -> Vec<u8>;
+    fn encoded_len(&self) -> usize;
+    fn as_any(&self) -> &dyn Any;
+    fn as_any_mut(&mut self) -> &mut dyn Any;
+    fn into_any(self: Box<Self>) -> Box<dyn Any>;
+}
+
+impl<T: Serialize + Send + Sync + 'static> Content for T {
+    fn encode(&self) -> Vec<u8> {
+        // Writing into memory fails only for types that serde itself cannot express.
+        postcard::to_stdvec(self).unwrap_or_default()
+    }
+
+    fn encoded_len(&self) -> usize {
+        postcard::experimental::serialized_size(self).unwrap_or(0)
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+
+    fn as_any_mut(&mut self) -> &mut dyn Any {
+        self
+    }
+
+    fn into_any(self: Box<Self>) -> Box<dyn Any> {
+        self
+    }
+}
+
+/// An upload on its way to the server, not yet typed.
+#[derive(Debug)]
+pub struct Parcel {
+    /// Who sent it.
+    pub client: usize,
+    /// `n_i`.
+    pub weight: f64,
+    /// Rounds since the broadcast that it answers.
+    pub staleness: usize,
+    /// What was sent.
+    pub message: Value,
+}
+
+/// [`Method`] without its types. Implemented once, for every method.
+pub trait ErasedMethod: Send + Sync {
+    /// The method's line in the zoo.
+    fn entry(&self) -> &'static Entry;
+    /// See [`Method::start_server`].
+    fn start_server(&self, init: &Model) -> Value;
+    /// See [`Method::start_client`].
+    fn start_client(&self, init: &Model) -> Value;
+    /// See [`Method::broadcast`].
+    fn broadcast(&self, server: &Value) -> Result<Value, MethodError>;
+    /// See [`Method::train_shared`].
+    fn train_shared(&self, client: &mut Value, got: &Value, local: &mut Local<'_>)
+    -> Result<Value, MethodError>;
+    /// See [`Method::train_personal`].
+    fn train_personal(
+        &self,
+        client: &mut Value,
+        got: &Value,
+        sent: &Value,
+        local: &mut Local<'_>,
+    ) -> Result<(), MethodError>;
+    /// See [`Method::has_personal_phase`].
+    fn has_personal_phase(&self) -> bool;
+    /// See [`Method::aggregate`].
+    fn aggregate(
+        &self,
+        server: &mut Value,
+        parcels: &mut dyn Iterator<Item = Result<Parcel, MethodError>>,
+        central: &mut Central<'_>,
+    ) -> Result<(), MethodError>;
+    /// See [`Method::global_model`].
+    fn global_model<'a>(&self, server: &'a Value) -> Result<Option<Cow<'a, Model>>, MethodError>;
+    /// See [`Method::personal_model`].
+    fn personal_model<'a>(
+        &self,
+        client: &'a Value,
+        got: &'a Value,
+        local: &mut Local<'_>,
+    ) -> Result<Cow<'a, Model>, MethodError>;
+    /// Restores a server state.
+    fn decode_server(&self, bytes: &[u8]) -> Result<Value, MethodError>;
+    /// Restores a client state.
+    fn decode_client(&self, bytes: &[u8]) -> Result<Value, MethodError>;
+    /// Restores a broadcast.
+    fn decode_broadcast(&self, bytes: &[u8]) -> Result<Value, MethodError>;
+    /// Restores an upload.
+    fn decode_upload(&self, bytes: &[u8]) -> Result<Value, MethodError>;
+}
+
+/// A method together with its line in the zoo.
+pub(crate) struct Erased<M> {
+    pub(crate) method: M,
+    pub(crate) entry: &'static Entry,
+}
+
+impl<M: Method> Erased<M> {
+    fn wrong(&self, what: &'static str) -> MethodError {
+        MethodError::WrongValue { method: self.entry.name, what }
+    }
+
+    fn server<'v>(&self, value: &'v Value) -> Result<&'v M::Server, MethodError> {
+        value.0.as_any().downcast_ref().ok_or_else(|| self.wrong("server state"))
+    }
+
+    fn client<'v>(&self, value: &'v Value) -> Result<&'v M::Client, MethodError> {
+        value.0.as_any().downcast_ref().ok_or_else(|| self.wrong("client state"))
+    }
+
+    fn client_mut<'v>(&self, value: &'v mut Value) -> Result<&'v mut M::Client, MethodError> {
+        value.0.as_any_mut().downcast_mut().ok_or_else(|| self.wrong("client state"))
+    }
+
+    fn got<'v>(&self, value: &'v Value) -> Result<&'v M::Broadcast, MethodError> {
+        value.0.as_any().downcast_ref().ok_or_else(|| self.wrong("broadcast"))
+    }
+
+    fn decode<T>(&self, what: &'static str, bytes: &[u8]) -> Result<Value, MethodError>
+    where
+        T: serde::de::DeserializeOwned + Serialize + Send + Sync + 'static,
+    {
+        let decode_error =
+            |reason: String| MethodError::Decode { method: self.entry.name, what, reason };
+        let (value, rest) =
+            postcard::take_from_bytes::<T>(bytes).map_err(|error| decode_error(error.to_string()))?;
+        if !rest.is_empty() {
+            return Err(decode_error(format!("{} bytes are left over", rest.len())));
+        }
+        Ok(Value::new(value))
+    }
+}
+
+fn state<T: State>(state: T) -> Value {
+    Value::new(state)
+}
+
+fn message<T: Message>(message: T) -> Value {
+    Value::new(message)
+}
+
+impl<M: Method> ErasedMethod for Erased<M> {
+    fn entry(&self) -> &'static Entry {
+        self.entry
+    }
+
+    fn start_server(&self, init: &Model) -> Value {
+        state(self.method.start_server(init))
+    }
+
+    fn start_client(&self, init: &Model) -> Value {
+        state(self.method.start_client(init))
+    }
+
+    fn broadcast(&self, server: &Value) -> Result<Value, MethodError> {
+        Ok(message(self.method.broadcast(self.server(server)?)))
+    }
+
+    fn train_shared(
+        &self,
+        client: &mut Value,
+        got: &Value,
+        local: &mut Local<'_>,
+    ) -> Result<Value, MethodError> {
+        let got = self.got(got)?;
+        self.method.train_shared(self.client_mut(client)?, got, local).map(message)
+    }
+
+    fn train_personal(
+        &self,
+        client: &mut Value,
+        got: &Value,
+        sent: &Value,
+        local: &mut Local<'_>,
+    ) -> Result<(), MethodError> {
+        let got = self.got(got)?;
+        let sent = sent.0.as_any().downcast_ref().ok_or_else(|| self.wrong("upload"))?;
+        self.method.train_personal(self.client_mut(client)?, got, sent, local)
+    }
+
+    fn has_personal_phase(&self) -> bool {
+        self.method.has_personal_phase()
+    }
+
+    fn aggregate(
+        &self,
+        server: &mut Value,
+        parcels: &mut dyn Iterator<Item = Result<Parcel, MethodError>>,
+        central: &mut Central<'_>,
+    ) -> Result<(), MethodError> {
+        let server =
+            server.0.as_any_mut().downcast_mut().ok_or_else(|| self.wrong("server state"))?;
+        let mut typed = Typed::<M> { parcels, erased: self, upload: PhantomData };
+        self.method.aggregate(server, Uploads::new(&mut typed), central)
+    }
+
+    fn global_model<'a>(&self, server: &'a Value) -> Result<Option<Cow<'a, Model>>, MethodError> {
+        Ok(self.method.global_model(self.server(server)?))
+    }
+
+    fn personal_model<'a>(
+        &self,
+        client: &'a Value,
+        got: &'a Value,
+        local: &mut Local<'_>,
+    ) -> Result<Cow<'a, Model>, MethodError> {
+        self.method.personal_model(self.client(client)?, self.got(got)?, local)
+    }
+
+    fn decode_server(&self, bytes: &[u8]) -> Result<Value, MethodError> {
+        self.decode::<M::Server>("server state", bytes)
+    }
+
+    fn decode_client(&self, bytes: &[u8]) -> Result<Value, MethodError> {
+        self.decode::<M::Client>("client state", bytes)
+    }
+
+    fn decode_broadcast(&self, bytes: &[u8]) -> Result<Value, MethodError> {
+        self.decode::<M::Broadcast>("broadcast", bytes)
+    }
+
+    fn decode_upload(&self, bytes: &[u8]) -> Result<Value, MethodError> {
+        self.decode::<M::Upload>("upload", bytes)
+    }
+}
+
+/// Gives parcels their type back, one at a time.
+struct Typed<'a, M: Method> {
+    parcels: &'a mut dyn Iterator<Item = Result<Parcel, MethodError>>,
+    erased: &'a Erased<M>,
+    upload: PhantomData<M::Upload>,
+}
+
+impl<M: Method> Iterator for Typed<'_, M> {
+    type Item = Result<Upload<M::Upload>, MethodError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        Some(self.parcels.next()?.and_then(|parcel| {
+            let message = parcel.message.0.into_any().downcast::<M::Upload>();
+            let message = *message.map_err(|_| self.erased.wrong("upload"))?;
+            let Parcel { client, weight, staleness, .. } = parcel;
+            Ok(Upload { client, weight, staleness, message })
+        }))
+    }
+}

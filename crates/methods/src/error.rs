@@ -1,0 +1,47 @@
+//! What can go wrong inside a method.
+
+use crate::schema::SchemaError;
+use formant_numerics::NumericsError;
+
+/// A method could not be built, trained or restored.
+#[derive(Debug, thiserror::Error)]
+pub enum MethodError {
+    /// Not in the zoo.
+    #[error("unknown method `{name}`\nhint: {hint}")]
+    Unknown {
+        /// What was asked for.
+        name: String,
+        /// The nearest known name, or the list.
+        hint: String,
+    },
+    /// A wrong hyper-parameter.
+    #[error(transparent)]
+    Schema(#[from] SchemaError),
+    /// Training left the finite numbers, or a term could not be built.
+    #[error(transparent)]
+    Numerics(#[from] NumericsError),
+    /// Bytes that are no state or message of this method.
+    #[error("cannot decode the {what} of method `{method}`: {reason}")]
+    Decode {
+        /// The method.
+        method: &'static str,
+        /// Server state, client state, broadcast or upload.
+        what: &'static str,
+        /// Why.
+        reason: String,
+    },
+    /// A value of another method, or of another role, was handed over: a bug in a driver.
+    #[error("a value of method `{method}` is not the {what} that was expected")]
+    WrongValue {
+        /// The method.
+        method: &'static str,
+        /// Server state, client state, broadcast or upload.
+        what: &'static str,
+    },
+    /// A round without a single usable upload.
+    #[error("no upload to aggregate")]
+    NoUploads,
+    /// Reading a stored upload failed.
+    #[error("cannot read a stored upload: {0}")]
+    Storage(String),
+}

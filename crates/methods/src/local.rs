@@ -1,0 +1,132 @@
+//! What a phase may use: the client's data, a generator of its own, and SGD.
+
+use crate::MethodError;
+use formant_data::Images;
+use formant_numerics::{
+    Model, Network, NumericsError, Part, Rng, Scope, Sgd, Spectrum, Term, Worker,
+};
+use std::sync::Arc;
+
+/// The optimiser's settings for one phase of one round.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct PhaseSettings {
+    /// Passes over the local data.
+    pub epochs: usize,
+    /// Samples a step.
+    pub batch: usize,
+    /// Learning rate (decayed already), momentum, weight decay, clipping.
+    pub sgd: Sgd,
+}
+
+/// How much work a phase did.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Meter {
+    /// Samples that went forward and backward.
+    pub samples: u64,
+    /// Optimiser steps.
+    pub steps: u64,
+    /// Sum of the objective over the steps.
+    pub objective: f64,
+}
+
+impl Meter {
+    /// Mean objective a step, if there was one.
+    pub fn mean_objective(&self) -> Option<f64> {
+        (self.steps > 0).then(|| self.objective / self.steps as f64)
+    }
+}
+
+/// What one client lends to one phase of a method.
+pub struct Local<'a> {
+    network: &'a dyn Network,
+    images: &'a Images,
+    train: &'a [u32],
+    worker: &'a mut Worker,
+    rng: Rng,
+    settings: PhaseSettings,
+    round: usize,
+    meter: Meter,
+}
+
+impl<'a> Local<'a> {
+    /// Lends a client's data and a worker to a phase. `round` counts from 1.
+    pub fn new(
+        network: &'a dyn Network,
+        (images, train): (&'a Images, &'a [u32]),
+        worker: &'a mut Worker,
+        (rng, settings, round): (Rng, PhaseSettings, usize),
+    ) -> Self {
+        Self { network, images, train, worker, rng, settings, round, meter: Meter::default() }
+    }
+
+    /// `n_i`.
+    pub fn samples(&self) -> usize {
+        self.train.len()
+    }
+
+    /// The round, from 1.
+    pub fn round(&self) -> usize {
+        self.round
+    }
+
+    /// Epochs of this phase: `E_G` in the shared phase, `E_p` in the personal one.
+    pub fn epochs(&self) -> usize {
+        self.settings.epochs
+    }
+
+    /// The network that models belong to.
+    pub fn network(&self) -> &'a dyn Network {
+        self.network
+    }
+
+    /// Work done so far.
+    pub fn meter(&self) -> Meter {
+        self.meter
+    }
+
+    /// Fourier plans for this network's parameters.
+    pub fn spectrum(&mut self, scope: Scope) -> Arc<Spectrum> {
+        self.worker.spectrum(self.network, scope)
+    }
+
+    /// Epochs of SGD on cross-entropy plus weighted terms, over shuffled batches; the last batch of
+    /// an epoch may be smaller. Starts with no velocity.
+    pub fn sgd(
+        &mut self,
+        model: &mut Model,
+        epochs: usize,
+        part: Part,
+        terms: &mut [(f32, &mut dyn Term)],
+    ) -> Result<(), MethodError> {
+        let mut order = self.train.to_vec();
+        self.worker.begin_phase();
+        for _ in 0..epochs {
+            self.rng.shuffle(&mut order);
+            for batch in order.chunks(self.settings.batch) {
+                self.worker.inputs.resize(batch.len() * self.network.input().len(), 0.0);
+                self.images.gather(batch, &mut self.worker.inputs);
+                self.images.gather_labels(batch, &mut self.worker.labels);
+                let objective =
+                    self.worker.step(self.network, model, (&self.settings.sgd, part), terms)?;
+                self.meter.samples += batch.len() as u64;
+                self.meter.steps += 1;
+                self.meter.objective += objective;
+            }
+        }
+        if !model.is_finite() {
+            let step = self.meter.steps;
+            return Err(NumericsError::Diverged { step, what: "a parameter" }.into());
+        }
+        Ok(())
+    }
+}
+
+/// What the server lends to an aggregation.
+pub struct Central<'a> {
+    /// The network that models belong to.
+    pub network: &'a dyn Network,
+    /// Keyed by the round.
+    pub rng: Rng,
+    /// The round, from 1.
+    pub round: usize,
+}

@@ -1,0 +1,131 @@
+//! What a federated method is.
+
+use crate::{Central, Local, MethodError};
+use formant_numerics::{Model, vector::WeightedMean};
+use serde::{Serialize, de::DeserializeOwned};
+use std::borrow::Cow;
+
+/// Something kept between rounds: checkpointed and spilled by the runtime, never sent.
+///
+/// Deliberately apart from [`Message`]: a personal model that is only a `State` cannot be put into
+/// an upload by mistake.
+pub trait State: Serialize + DeserializeOwned + Send + Sync + 'static {}
+
+/// Something that crosses the network.
+pub trait Message: Serialize + DeserializeOwned + Send + Sync + 'static {}
+
+impl State for () {}
+impl Message for () {}
+impl Message for Model {}
+
+/// One federated method: what a client learns, what it sends, what the server makes of it.
+///
+/// The implementing struct *is* the hyper-parameters.
+pub trait Method: Send + Sync + 'static {
+    /// Kept by the server between rounds.
+    type Server: State;
+    /// Kept by one client between rounds, never sent.
+    type Client: State;
+    /// From the server to every participant.
+    type Broadcast: Message;
+    /// From a participant to the server.
+    type Upload: Message;
+
+    /// The server before the first round.
+    fn start_server(&self, init: &Model) -> Self::Server;
+    /// A client before its first round.
+    fn start_client(&self, init: &Model) -> Self::Client;
+    /// What the server sends at the start of a round.
+    fn broadcast(&self, server: &Self::Server) -> Self::Broadcast;
+    /// The shared phase: trains what is uploaded.
+    fn train_shared(
+        &self,
+        client: &mut Self::Client,
+        got: &Self::Broadcast,
+        local: &mut Local<'_>,
+    ) -> Result<Self::Upload, MethodError>;
+    /// The personal phase: trains what stays. It needs nothing that is in flight, so a runtime may
+    /// run it while the upload is on the network.
+    fn train_personal(
+        &self,
+        client: &mut Self::Client,
+        got: &Self::Broadcast,
+        sent: &Self::Upload,
+        local: &mut Local<'_>,
+    ) -> Result<(), MethodError>;
+    /// Whether there is a personal phase at all.
+    fn has_personal_phase(&self) -> bool {
+        true
+    }
+    /// What the server makes of a round's uploads.
+    fn aggregate(
+        &self,
+        server: &mut Self::Server,
+        uploads: Uploads<'_, Self::Upload>,
+        central: &mut Central<'_>,
+    ) -> Result<(), MethodError>;
+    /// The generic model, if the method trains one.
+    fn global_model<'a>(&self, server: &'a Self::Server) -> Option<Cow<'a, Model>>;
+    /// The personal model of a client. It gets `&Client`: fine-tuning happens on a copy, so
+    /// evaluation cannot train.
+    fn personal_model<'a>(
+        &self,
+        client: &'a Self::Client,
+        got: &'a Self::Broadcast,
+        local: &mut Local<'_>,
+    ) -> Result<Cow<'a, Model>, MethodError>;
+}
+
+/// One client's contribution to a round.
+#[derive(Debug)]
+pub struct Upload<U> {
+    /// Who sent it.
+    pub client: usize,
+    /// `n_i`, the number of training samples.
+    pub weight: f64,
+    /// Rounds since the broadcast that it answers; 0 in a synchronous round.
+    pub staleness: usize,
+    /// What was sent.
+    pub message: U,
+}
+
+/// A round's uploads in ascending client order, so that sums do not depend on arrival. They are
+/// read one at a time and may live on disk.
+pub struct Uploads<'a, U> {
+    source: &'a mut dyn Iterator<Item = Result<Upload<U>, MethodError>>,
+}
+
+impl<'a, U> Uploads<'a, U> {
+    /// Uploads from a source that yields them in client order.
+    pub fn new(source: &'a mut dyn Iterator<Item = Result<Upload<U>, MethodError>>) -> Self {
+        Self { source }
+    }
+}
+
+impl<U> Iterator for Uploads<'_, U> {
+    type Item = Result<Upload<U>, MethodError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.source.next()
+    }
+}
+
+/// `Σ n_k w_k / Σ n_k` over models, buffers included: the aggregation of `FedAvg`.
+pub fn weighted_mean<U>(
+    uploads: Uploads<'_, U>,
+    model: impl Fn(&U) -> &Model,
+) -> Result<Model, MethodError> {
+    let mut means: Option<(WeightedMean, WeightedMean)> = None;
+    for upload in uploads {
+        let upload = upload?;
+        let model = model(&upload.message);
+        let (parameters, buffers) = means.get_or_insert_with(|| {
+            (WeightedMean::new(model.parameters.len()), WeightedMean::new(model.buffers.len()))
+        });
+        parameters.add(upload.weight, &model.parameters);
+        buffers.add(upload.weight, &model.buffers);
+    }
+    let finished = means.and_then(|(p, b)| Some((p.finish()?, b.finish()?)));
+    let (parameters, buffers) = finished.ok_or(MethodError::NoUploads)?;
+    Ok(Model { parameters, buffers })
+}

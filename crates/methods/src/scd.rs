@@ -1,0 +1,193 @@
+//! Spectral co-distillation (SCD).
+//!
+//! Chen, Yang, Quek, Chong: *Spectral Co-Distillation for Personalized Federated Learning*,
+//! NeurIPS 2023.
+//!
+//! With `s(w) = |DFT(w)|` and `ŝ` its first `⌈τd⌉` entries, round `t` of client `k`:
+//!
+//! - shared phase (`GmUpdate`): from `w_G^{t−1}`, `E_G` epochs of SGD on
+//!   `CE + λ_g D(ŝ(w) ‖ ŝ(w_p^{t−1}))`, giving `w_{G,k}^t`, which is uploaded
+//! - personal phase (`PmUpdate`): from `w_p^{t−1}`, `E_p` epochs of SGD on
+//!   `CE + λ_p D(s(w) ‖ s(w_{G,k}^t))`; the teacher is the client's own fresh model, not the
+//!   received one
+//! - server: `w_G^t = Σ n_k w_{G,k}^t / Σ n_k`
+//!
+//! GM = `w_G`, PM = `w_p`. `λ_g = 0` makes the shared phase FedAvg, `λ_p = 0` the personal phase Local.
+//!
+//! Departures, each behind a key that can be set to the paper's value:
+//! - `form`: the paper prints `Σ p log p − p log q` on unnormalised magnitudes (`raw`) but argues
+//!   from the KL divergence (`normalized`); see [`formant_numerics::Form`] for all four.
+//! - `warm_up`: the paper leaves `w_p^0` open. With `warm_up = k`, the first `k` rounds are FedAvg
+//!   and `w_p` follows the client's own `w_{G,k}`, so that co-distillation begins between two models
+//!   that have something to teach. `0` starts `w_p` from the common initial model.
+
+use crate::fedavg::Generic;
+use crate::local_only::Personal;
+use crate::schema::{Default, Key, Kind};
+use crate::{Central, FedAvg, Local, Method, MethodError, Uploads};
+use formant_numerics::{Form, Model, Part, Scope, SpectralDivergence, Term};
+use serde::Deserialize;
+use std::borrow::Cow;
+
+/// SCD's hyper-parameters.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Scd {
+    /// How two spectra are compared.
+    pub form: Form,
+    /// One transform for the whole model, or one per tensor.
+    pub scope: Scope,
+    /// `λ_g`: pull of the generic model towards the personal one's low frequencies.
+    pub lambda_g: f32,
+    /// `λ_p`: pull of the personal model towards the generic one's spectrum.
+    pub lambda_p: f32,
+    /// `τ`: share of the spectrum that the generic model learns from.
+    pub tau: f64,
+    /// `τ_p`: share of the spectrum that the personal model learns from, 1 in the paper.
+    pub tau_p: f64,
+    /// Rounds of FedAvg before co-distillation begins.
+    pub warm_up: usize,
+}
+
+pub(crate) const KEYS: &[Key] = &[
+    Key {
+        name: "form",
+        symbol: "D",
+        kind: Kind::Choice(&["normalized", "raw", "generalized", "complex"]),
+        default: Default::Text("normalized"),
+        help: "how two spectra are compared: normalized (KL), raw (as printed), generalized, complex (phase included)",
+    },
+    Key {
+        name: "scope",
+        symbol: "",
+        kind: Kind::Choice(&["flat", "per-layer"]),
+        default: Default::Text("flat"),
+        help: "flat: one transform of the whole model (the paper's); per-layer: one per tensor",
+    },
+    Key {
+        name: "lambda_g",
+        symbol: "λ_g",
+        kind: Kind::Number { min: 0.0, max: f64::INFINITY },
+        default: Default::Number(1.0),
+        help: "pull of the generic model towards the personal one's low frequencies",
+    },
+    Key {
+        name: "lambda_p",
+        symbol: "λ_p",
+        kind: Kind::Number { min: 0.0, max: f64::INFINITY },
+        default: Default::Number(10.0),
+        help: "pull of the personal model towards the generic one's spectrum",
+    },
+    Key {
+        name: "tau",
+        symbol: "τ",
+        kind: Kind::Above { min: 0.0, max: 1.0 },
+        default: Default::Number(0.3),
+        help: "share of the spectrum that the generic model learns from",
+    },
+    Key {
+        name: "tau_p",
+        symbol: "",
+        kind: Kind::Above { min: 0.0, max: 1.0 },
+        default: Default::Number(1.0),
+        help: "share of the spectrum that the personal model learns from (1 is the paper's)",
+    },
+    Key {
+        name: "warm_up",
+        symbol: "",
+        kind: Kind::Integer { min: 0, max: 1_000_000 },
+        default: Default::Integer(0),
+        help: "rounds of FedAvg, with the personal model following, before co-distillation begins",
+    },
+];
+
+impl Scd {
+    /// SGD on `CE + λ D(student ‖ teacher)`; without a term where `λ = 0`.
+    fn distil(
+        &self,
+        student: &mut Model,
+        teacher: &Model,
+        (lambda, tau): (f32, f64),
+        local: &mut Local<'_>,
+    ) -> Result<(), MethodError> {
+        if lambda == 0.0 {
+            return local.sgd(student, local.epochs(), Part::All, &mut []);
+        }
+        let spectrum = local.spectrum(self.scope);
+        let mut divergence =
+            SpectralDivergence::new(spectrum, self.form, tau, &teacher.parameters)?;
+        let terms: &mut [(f32, &mut dyn Term)] = &mut [(lambda, &mut divergence)];
+        local.sgd(student, local.epochs(), Part::All, terms)
+    }
+
+    fn warming_up(&self, local: &Local<'_>) -> bool {
+        local.round() <= self.warm_up
+    }
+}
+
+impl Method for Scd {
+    type Server = Generic;
+    type Client = Personal;
+    type Broadcast = Model;
+    type Upload = Model;
+
+    fn start_server(&self, init: &Model) -> Generic {
+        FedAvg {}.start_server(init)
+    }
+
+    fn start_client(&self, init: &Model) -> Personal {
+        Personal { theta: init.clone() }
+    }
+
+    fn broadcast(&self, server: &Generic) -> Model {
+        server.w.clone()
+    }
+
+    fn train_shared(
+        &self,
+        client: &mut Personal,
+        got: &Model,
+        local: &mut Local<'_>,
+    ) -> Result<Model, MethodError> {
+        let mut w_g = got.clone();
+        let lambda = if self.warming_up(local) { 0.0 } else { self.lambda_g };
+        self.distil(&mut w_g, &client.theta, (lambda, self.tau), local)?;
+        Ok(w_g)
+    }
+
+    fn train_personal(
+        &self,
+        client: &mut Personal,
+        _got: &Model,
+        sent: &Model,
+        local: &mut Local<'_>,
+    ) -> Result<(), MethodError> {
+        if self.warming_up(local) {
+            client.theta.copy_from(sent);
+            return Ok(());
+        }
+        self.distil(&mut client.theta, sent, (self.lambda_p, self.tau_p), local)
+    }
+
+    fn aggregate(
+        &self,
+        server: &mut Generic,
+        uploads: Uploads<'_, Model>,
+        central: &mut Central<'_>,
+    ) -> Result<(), MethodError> {
+        FedAvg {}.aggregate(server, uploads, central)
+    }
+
+    fn global_model<'a>(&self, server: &'a Generic) -> Option<Cow<'a, Model>> {
+        Some(Cow::Borrowed(&server.w))
+    }
+
+    fn personal_model<'a>(
+        &self,
+        client: &'a Personal,
+        _got: &'a Model,
+        _local: &mut Local<'_>,
+    ) -> Result<Cow<'a, Model>, MethodError> {
+        Ok(Cow::Borrowed(&client.theta))
+    }
+}
