@@ -1,1 +1,34 @@
-fn main(){}
+//! `formant`: personalized federated learning in one binary.
+
+mod args;
+mod data;
+mod interrupt;
+mod list;
+mod output;
+mod progress;
+mod report;
+mod run;
+mod sweep;
+
+use args::{Cli, Command};
+use clap::Parser;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let outcome = match Cli::parse().command {
+        Command::Run(args) => run::run(args),
+        Command::Sweep(args) => sweep::sweep(&args),
+        Command::Report(args) => report::report(&args),
+        Command::Methods(args) => list::methods(&args),
+        Command::Networks(args) => list::networks(&args),
+        Command::Data(args) => data::data(args),
+        Command::Init(args) => list::init(&args),
+    };
+    match outcome {
+        Ok(code) => code,
+        Err(error) => {
+            output::print_error(&error);
+            ExitCode::FAILURE
+        }
+    }
+}

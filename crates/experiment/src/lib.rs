@@ -1,1 +1,19 @@
-//! Placeholder.
+//! From a TOML file to a validated [`Experiment`] to a wired run.
+//!
+//! Parsed, not validated: whatever leaves this crate is complete and in range. Unknown keys are
+//! refused with the nearest known one, and so is a setting that would silently do nothing.
+
+mod error;
+mod experiment;
+pub mod keys;
+mod overrides;
+mod template;
+mod wire;
+
+pub use error::ExperimentError;
+pub use experiment::{Experiment, MethodSetting};
+pub use overrides::{Override, choose_methods};
+pub use template::template;
+
+/// The experiment that `formant run` executes without arguments.
+pub const QUICKSTART: &str = include_str!("quickstart.toml");

@@ -2,6 +2,8 @@
 //!
 //! No I/O, no clock, no threads: everything here is a pure function of its arguments.
 
+#[doc(hidden)]
+pub mod bench;
 mod error;
 mod gemm;
 mod layer;

@@ -1,1 +1,40 @@
-//! Placeholder.
+//! From a run's event log to tables and a one-file HTML report.
+//!
+//! [`RunLog`] is what an `events.jsonl` says, [`rows`] sums it up with one [`Row`] per method,
+//! [`table`] prints the rows for a terminal or for Markdown, and [`markdown`] and [`html`] are the
+//! two reports. [`write_reports`] does all of it for a run's folder. Nothing here looks at a clock
+//! or at the machine: equal logs give equal bytes.
+//!
+//! ```
+//! use formant_report::{RunLog, rows, table};
+//!
+//! let lines = r#"{"event":"run_started","format":1,"formant":"0.1.0","name":"tiny","seed":7,"rounds":1,"config":{},"network":"lenet5","parameters":44426,"dataset":"mnist","split":"test","global_test":100,"clients":[{"train":80,"test":20}],"methods":[{"label":"fedavg","name":"fedavg","title":"FedAvg","generic":true,"personal":false,"hyper_parameters":{}}]}
+//! {"event":"evaluated","method":"fedavg","round":1,"gm":{"accuracy":0.974,"loss":0.1},"pm":{"weighted":0.931,"mean":0.931,"worst_decile":0.931,"per_client":[0.931]},"seconds":0.5}
+//! {"event":"method_finished","method":"fedavg","rounds":1,"seconds":2.0,"fingerprint":"00","stopped":null}
+//! "#;
+//! let log = RunLog::from_reader("events.jsonl".as_ref(), lines.as_bytes())?;
+//! let text = table(&rows(&log), false);
+//! assert!(text.contains("97.4"));
+//! assert!(text.contains("(93.1)"), "FedAvg trains no personal models");
+//! # Ok::<(), formant_report::ReportError>(())
+//! ```
+
+mod error;
+mod files;
+mod html;
+mod log;
+mod markdown;
+mod plot;
+mod quantity;
+mod scoreboard;
+mod setting;
+mod summary;
+mod table;
+
+pub use error::ReportError;
+pub use files::write_reports;
+pub use html::html;
+pub use log::{Evaluation, Failure, Finish, MethodLog, PhaseTotals, RoundLog, RunLog};
+pub use markdown::markdown;
+pub use summary::{Row, rows};
+pub use table::table;

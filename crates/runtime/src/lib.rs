@@ -1,3 +1,15 @@
 //! Drivers of federated training: the parallel simulator, client stores, checkpoints, recorder.
 
+mod checkpoint;
+mod error;
 pub mod event;
+pub mod files;
+mod plan;
+mod recorder;
+pub mod sim;
+mod store;
+
+pub use checkpoint::{Checkpoint, CHECKPOINT_FILE};
+pub use error::RuntimeError;
+pub use plan::{Evaluation, MethodPlan, PhasePlan, RunPlan};
+pub use recorder::{EVENTS_FILE, Observer, Quiet};

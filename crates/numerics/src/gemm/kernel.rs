@@ -1,23 +1,22 @@
 //! The register tiles: the only module with `unsafe`, for the vector instructions.
 #![expect(unsafe_code, reason = "vector intrinsics and a run-time choice of instruction set")]
 
+use super::WIDTH;
+
 /// The part of a tile that lies inside the target.
 #[derive(Clone, Copy)]
 pub(super) struct Extent {
     pub(super) rows: usize,
     pub(super) columns: usize,
     pub(super) row_stride: usize,
+    /// Add to what is there instead of replacing it.
+    pub(super) accumulate: bool,
 }
 
-/// A tile bound to the instruction set that this machine has.
+/// A register tile of sixteen columns, bound to the instruction set that this machine has.
 #[derive(Clone, Copy)]
-pub(super) struct Tile<const MR: usize, const NR: usize> {
+pub(super) struct Tile {
     fused: bool,
-}
-
-/// The best tile for this machine.
-pub(super) fn tile<const MR: usize, const NR: usize>() -> Tile<MR, NR> {
-    Tile { fused: has_fused() }
 }
 
 /// Whether the vector path may run.
@@ -50,102 +49,95 @@ pub(super) fn with_portable<T>(work: impl FnOnce() -> T) -> T {
     result
 }
 
-impl<const MR: usize, const NR: usize> Tile<MR, NR> {
-    /// Adds (or writes) the product of two packed panels to the target.
+impl Tile {
+    /// The best tile for this machine.
+    pub(super) fn best() -> Self {
+        Self { fused: has_fused() }
+    }
+
+    /// Adds (or writes) the product of two packed panels, of height `MR` and width 16.
     #[inline]
-    pub(super) fn run(self, a: &[f32], b: &[f32], c: &mut [f32], extent: Extent, accumulate: bool) {
+    pub(super) fn run<const MR: usize>(self, a: &[f32], b: &[f32], c: &mut [f32], extent: Extent) {
         let depth = a.len() / MR;
-        assert!(a.len() == depth * MR && b.len() == depth * NR);
-        assert!(extent.rows <= MR && extent.columns <= NR && extent.rows > 0);
+        assert!(a.len() == depth * MR && b.len() == depth * WIDTH);
+        assert!(extent.rows <= MR && extent.columns <= WIDTH && extent.rows > 0);
         assert!((extent.rows - 1) * extent.row_stride + extent.columns <= c.len());
         #[cfg(target_arch = "x86_64")]
         if self.fused {
             // SAFETY: `fused` says that AVX2 and FMA are present; the assertions above bound every
             // pointer the tile forms: `depth` rows of both panels, `extent` inside `c`.
-            unsafe {
-                match NR {
-                    16 => x86::tile::<MR, 2>(depth, a, b, c, extent, accumulate),
-                    24 => x86::tile::<MR, 3>(depth, a, b, c, extent, accumulate),
-                    _ => portable::<MR, NR>(a, b, c, extent, accumulate),
-                }
-            }
+            unsafe { x86::tile::<MR>(depth, a, b, c, extent) };
             return;
         }
-        portable::<MR, NR>(a, b, c, extent, accumulate);
+        portable::<MR>(a, b, c, extent);
     }
 }
 
 /// The same sums in the same order, for machines without the vector path.
-fn portable<const MR: usize, const NR: usize>(
-    a: &[f32],
-    b: &[f32],
-    c: &mut [f32],
-    extent: Extent,
-    accumulate: bool,
-) {
-    let mut sums = [[0.0f32; NR]; MR];
-    for (a, b) in a.chunks_exact(MR).zip(b.chunks_exact(NR)) {
+fn portable<const MR: usize>(a: &[f32], b: &[f32], c: &mut [f32], extent: Extent) {
+    let mut sums = [[0.0f32; WIDTH]; MR];
+    for (a, b) in a.chunks_exact(MR).zip(b.chunks_exact(WIDTH)) {
         for (row, &x) in sums.iter_mut().zip(a) {
             for (sum, &y) in row.iter_mut().zip(b) {
                 *sum = x.mul_add(y, *sum);
             }
         }
     }
+    store_part(&sums, c, extent);
+}
+
+/// Writes the part of a tile that lies inside the target.
+fn store_part<const MR: usize>(sums: &[[f32; WIDTH]; MR], c: &mut [f32], extent: Extent) {
     for (i, row) in sums.iter().enumerate().take(extent.rows) {
         let out = &mut c[i * extent.row_stride..][..extent.columns];
         for (c, sum) in out.iter_mut().zip(row) {
-            *c = if accumulate { *c + sum } else { *sum };
+            *c = if extent.accumulate { *c + sum } else { *sum };
         }
     }
 }
 
 #[cfg(target_arch = "x86_64")]
 mod x86 {
-    use super::Extent;
+    use super::{Extent, WIDTH, store_part};
     use std::arch::x86_64::{
         _mm256_add_ps, _mm256_broadcast_ss, _mm256_fmadd_ps, _mm256_loadu_ps, _mm256_setzero_ps,
         _mm256_storeu_ps,
     };
 
     /// # Safety
-    /// AVX2 and FMA must be present; `a` holds `depth * MR` values, `b` holds `depth * 8 * NV`, and
+    /// AVX2 and FMA must be present; `a` holds `depth * MR` values, `b` holds `depth * 16`, and
     /// `extent` lies inside `c`.
     #[target_feature(enable = "avx2,fma")]
-    pub(super) unsafe fn tile<const MR: usize, const NV: usize>(
+    pub(super) unsafe fn tile<const MR: usize>(
         depth: usize,
         a: &[f32],
         b: &[f32],
         c: &mut [f32],
         extent: Extent,
-        accumulate: bool,
     ) {
-        let mut sums = [[_mm256_setzero_ps(); NV]; MR];
+        let mut sums = [[_mm256_setzero_ps(); 2]; MR];
         let mut a = a.as_ptr();
         let mut b = b.as_ptr();
-        // SAFETY: by the contract, `depth` steps of MR and 8 * NV values stay inside the panels.
+        // SAFETY: by the contract, `depth` steps of MR and 16 values stay inside the panels.
         unsafe {
             for _ in 0..depth {
-                let mut row = [_mm256_setzero_ps(); NV];
-                for (v, row) in row.iter_mut().enumerate() {
-                    *row = _mm256_loadu_ps(b.add(8 * v));
-                }
+                let (left, right) = (_mm256_loadu_ps(b), _mm256_loadu_ps(b.add(8)));
                 for (i, sums) in sums.iter_mut().enumerate() {
                     let x = _mm256_broadcast_ss(&*a.add(i));
-                    for (sum, y) in sums.iter_mut().zip(row) {
-                        *sum = _mm256_fmadd_ps(x, y, *sum);
-                    }
+                    sums[0] = _mm256_fmadd_ps(x, left, sums[0]);
+                    sums[1] = _mm256_fmadd_ps(x, right, sums[1]);
                 }
                 a = a.add(MR);
-                b = b.add(8 * NV);
+                b = b.add(WIDTH);
             }
         }
-        if extent.rows == MR && extent.columns == 8 * NV {
+        if extent.rows == MR && extent.columns == WIDTH {
             for (i, sums) in sums.iter().enumerate() {
                 for (v, sum) in sums.iter().enumerate() {
                     // SAFETY: a full tile lies inside `c` by the contract.
                     unsafe {
                         let out = c.as_mut_ptr().add(i * extent.row_stride + 8 * v);
-                        let value = if accumulate {
+                        let value = if extent.accumulate {
                             _mm256_add_ps(_mm256_loadu_ps(out), *sum)
                         } else {
                             *sum
@@ -156,17 +148,15 @@ mod x86 {
             }
             return;
         }
-        for (i, sums) in sums.iter().enumerate().take(extent.rows) {
-            let mut row = [[0.0f32; 8]; NV];
-            for (sum, lanes) in sums.iter().zip(&mut row) {
-                // SAFETY: `lanes` holds eight values.
-                unsafe { _mm256_storeu_ps(lanes.as_mut_ptr(), *sum) };
-            }
-            let out = &mut c[i * extent.row_stride..][..extent.columns];
-            for (c, sum) in out.iter_mut().zip(row.as_flattened()) {
-                *c = if accumulate { *c + sum } else { *sum };
+        let mut spilled = [[0.0f32; WIDTH]; MR];
+        for (sums, row) in sums.iter().zip(&mut spilled) {
+            // SAFETY: `row` holds sixteen values.
+            unsafe {
+                _mm256_storeu_ps(row.as_mut_ptr(), sums[0]);
+                _mm256_storeu_ps(row.as_mut_ptr().add(8), sums[1]);
             }
         }
+        store_part(&spilled, c, extent);
     }
 }
 

@@ -20,10 +20,12 @@ pub(crate) use operand::{Operand, Strided, Windows, WindowsTransposed};
 
 /// Depth of one packed block. Part of the results: it fixes the order of summation.
 const DEPTH_BLOCK: usize = 256;
-/// Columns of `B` packed at a time; a multiple of both tile widths.
+/// Columns of `B` packed at a time, a multiple of the tile's width.
 const COLUMN_BLOCK: usize = 480;
-/// Rows of `A` packed at a time; a multiple of both tile heights.
+/// Rows of `A` packed at a time, a multiple of the tile's height.
 const ROW_BLOCK: usize = 144;
+/// Width of the register tile.
+const WIDTH: usize = 16;
 /// Windows are copied in whole vectors that may run past the end of a panel by less than this.
 pub(crate) const SLACK: usize = 32;
 
@@ -66,64 +68,58 @@ pub(crate) fn multiply(
         return;
     }
     assert!((m - 1) * target.row_stride + n <= target.data.len(), "product larger than its target");
-    // The tile that wastes the fewest lanes; both give the same bits.
-    let waste = |mr: usize, nr: usize| m.next_multiple_of(mr) * n.next_multiple_of(nr);
-    if waste(6, 16) < waste(4, 24) {
-        drive::<6, 16>((m, n, k), a, b, target, panels);
-    } else {
-        drive::<4, 24>((m, n, k), a, b, target, panels);
-    }
-}
-
-fn drive<const MR: usize, const NR: usize>(
-    (m, n, k): (usize, usize, usize),
-    a: &impl Operand,
-    b: &impl Operand,
-    target: Target<'_>,
-    panels: &mut Panels,
-) {
-    let tile = kernel::tile::<MR, NR>();
+    let tile = kernel::Tile::best();
     let Target { data, row_stride, accumulate } = target;
     for j0 in (0..n).step_by(COLUMN_BLOCK) {
         let columns = COLUMN_BLOCK.min(n - j0);
         for k0 in (0..k).step_by(DEPTH_BLOCK) {
             let depth = DEPTH_BLOCK.min(k - k0);
-            for (p, j) in (0..columns).step_by(NR).enumerate() {
-                b.pack::<NR>(
-                    (j0 + j, NR.min(columns - j)),
-                    (k0, depth),
-                    &mut panels.b[p * NR * depth..],
-                );
+            for j in (0..columns).step_by(WIDTH) {
+                let lanes = (j0 + j, WIDTH.min(columns - j));
+                b.pack::<WIDTH>(lanes, (k0, depth), &mut panels.b[j * depth..]);
             }
             for i0 in (0..m).step_by(ROW_BLOCK) {
                 let rows = ROW_BLOCK.min(m - i0);
-                for (p, i) in (0..rows).step_by(MR).enumerate() {
-                    a.pack::<MR>(
-                        (i0 + i, MR.min(rows - i)),
-                        (k0, depth),
-                        &mut panels.a[p * MR * depth..],
-                    );
+                for (i, height) in heights(rows) {
+                    let lanes = (i0 + i, height.min(rows - i));
+                    let out = &mut panels.a[i * depth..];
+                    match height {
+                        6 => a.pack::<6>(lanes, (k0, depth), out),
+                        _ => a.pack::<4>(lanes, (k0, depth), out),
+                    }
                 }
-                for (pj, j) in (0..columns).step_by(NR).enumerate() {
-                    let b_panel = &panels.b[pj * NR * depth..][..NR * depth];
-                    for (pi, i) in (0..rows).step_by(MR).enumerate() {
-                        let a_panel = &panels.a[pi * MR * depth..][..MR * depth];
-                        tile.run(
-                            a_panel,
-                            b_panel,
-                            &mut data[(i0 + i) * row_stride + j0 + j..],
-                            kernel::Extent {
-                                rows: MR.min(rows - i),
-                                columns: NR.min(columns - j),
-                                row_stride,
-                            },
-                            accumulate || k0 > 0,
-                        );
+                for j in (0..columns).step_by(WIDTH) {
+                    let b_panel = &panels.b[j * depth..][..WIDTH * depth];
+                    for (i, height) in heights(rows) {
+                        let a_panel = &panels.a[i * depth..][..height * depth];
+                        let extent = kernel::Extent {
+                            rows: height.min(rows - i),
+                            columns: WIDTH.min(columns - j),
+                            row_stride,
+                            accumulate: accumulate || k0 > 0,
+                        };
+                        let out = &mut data[(i0 + i) * row_stride + j0 + j..];
+                        match height {
+                            6 => tile.run::<6>(a_panel, b_panel, out, extent),
+                            _ => tile.run::<4>(a_panel, b_panel, out, extent),
+                        }
                     }
                 }
             }
         }
     }
+}
+
+/// Covers `rows` with tiles of height six, or four where that wastes less; yields each tile's
+/// first row and height.
+fn heights(rows: usize) -> impl Iterator<Item = (usize, usize)> {
+    let mut i = 0;
+    core::iter::from_fn(move || {
+        let left = rows.checked_sub(i).filter(|left| *left > 0)?;
+        let height = if left <= 4 || left == 7 || left == 8 { 4 } else { 6 };
+        i += height;
+        Some((i - height, height))
+    })
 }
 
 #[cfg(test)]
@@ -187,24 +183,34 @@ mod tests {
     }
 
     #[test]
-    fn both_tiles_and_the_portable_path_give_the_same_bits() {
+    fn the_portable_path_gives_the_same_bits() {
         let (m, n, k) = (13, 50, 600);
         let (a, b) = (random(m * k, 1), random(k * n, 2));
         let mut panels = Panels::new();
-        let mut run = |six: bool| {
+        let mut run = || {
             let mut c = vec![0.0; m * n];
-            let (a, b) =
-                (Strided { data: &a, lane: k, depth: 1 }, Strided { data: &b, lane: 1, depth: n });
-            let target = Target { data: &mut c, row_stride: n, accumulate: false };
-            if six {
-                drive::<6, 16>((m, n, k), &a, &b, target, &mut panels);
-            } else {
-                drive::<4, 24>((m, n, k), &a, &b, target, &mut panels);
-            }
+            multiply(
+                (m, n, k),
+                &Strided { data: &a, lane: k, depth: 1 },
+                &Strided { data: &b, lane: 1, depth: n },
+                Target { data: &mut c, row_stride: n, accumulate: false },
+                &mut panels,
+            );
             c
         };
-        assert_eq!(run(true), run(false));
-        let fast = run(true);
-        assert_eq!(fast, kernel::with_portable(|| run(true)));
+        let fast = run();
+        assert_eq!(fast, kernel::with_portable(run));
+    }
+
+    #[test]
+    fn tiles_cover_every_row_once() {
+        for rows in 1..100 {
+            let mut next = 0;
+            for (i, height) in heights(rows) {
+                assert_eq!(i, next);
+                next += height;
+            }
+            assert!(next >= rows && next <= rows + 3, "{rows} rows covered by {next}");
+        }
     }
 }

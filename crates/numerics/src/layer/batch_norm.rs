@@ -157,6 +157,10 @@ pub(super) fn affine(x: &[f32], y: &mut [f32], mean: f32, slope: f32, bias: f32)
 const BLOCK: usize = 512;
 
 /// Sums terms of up to three columns in eight lanes per block of [`BLOCK`], blocks in `f64`.
+#[expect(
+    clippy::inline_always,
+    reason = "its body must land inside a caller that has AVX2 switched on"
+)]
 #[inline(always)]
 fn lanes_sum(len: usize, term: impl Fn(usize) -> f32) -> f64 {
     let mut total = 0.0;

@@ -163,7 +163,7 @@ impl Conv {
             let windows = WindowsTransposed(self.windows(&scratch.padded, n));
             multiply(extent, &rows, &windows, target, &mut scratch.panels);
         }
-        let Some(target) = d_input else { return };
+        let Some(mut target) = d_input else { return };
         let weight = &parameters[self.weight.clone()];
         if self.is_pointwise() {
             multiply(
@@ -174,9 +174,9 @@ impl Conv {
                 &mut scratch.panels,
             );
         } else if self.flips() {
-            self.input_gradient_by_flipping(weight, d_output, target, scratch, n);
+            self.input_gradient_by_flipping(weight, d_output, &mut target, scratch, n);
         } else {
-            self.input_gradient_by_columns(weight, d_output, target, scratch, n);
+            self.input_gradient_by_columns(weight, d_output, &mut target, scratch, n);
         }
     }
 
@@ -184,7 +184,7 @@ impl Conv {
         &self,
         weight: &[f32],
         d_output: &[f32],
-        target: InputGradient<'_>,
+        target: &mut InputGradient<'_>,
         scratch: &mut Scratch,
         n: usize,
     ) {
@@ -225,7 +225,7 @@ impl Conv {
         &self,
         weight: &[f32],
         d_output: &[f32],
-        target: InputGradient<'_>,
+        target: &mut InputGradient<'_>,
         scratch: &mut Scratch,
         n: usize,
     ) {
@@ -252,6 +252,10 @@ impl Conv {
     }
 
     /// Adds a chunk of columns back to the places of the image that they were taken from.
+    #[expect(
+        clippy::inline_always,
+        reason = "its body must land inside a caller that has AVX2 switched on"
+    )]
     #[inline(always)]
     fn add_columns(
         &self,

@@ -85,7 +85,7 @@ impl MaxPool {
         &self,
         output: &[f32],
         d_output: &[f32],
-        d_input: InputGradient<'_>,
+        d_input: &mut InputGradient<'_>,
         saved: &Saved,
     ) {
         let w = &self.window;
@@ -110,6 +110,10 @@ impl MaxPool {
 }
 
 /// The first of two equal values wins, as in PyTorch; a NaN wins over everything.
+#[expect(
+    clippy::inline_always,
+    reason = "its body must land inside a caller that has AVX2 switched on"
+)]
 #[inline(always)]
 fn larger(a: (f32, u32), b: (f32, u32)) -> (f32, u32) {
     if b.0 > a.0 || b.0.is_nan() { b } else { a }
@@ -141,7 +145,7 @@ impl AveragePool {
         }
     }
 
-    pub(crate) fn backward(&self, d_output: &[f32], d_input: InputGradient<'_>) {
+    pub(crate) fn backward(&self, d_output: &[f32], d_input: &mut InputGradient<'_>) {
         let w = &self.window;
         let share = 1.0 / (w.kernel * w.kernel) as f32;
         let planes = d_output.len() / w.output.plane();
@@ -181,7 +185,7 @@ impl GlobalAveragePool {
         }
     }
 
-    pub(crate) fn backward(&self, d_output: &[f32], d_input: InputGradient<'_>) {
+    pub(crate) fn backward(&self, d_output: &[f32], d_input: &mut InputGradient<'_>) {
         let n = d_output.len() / self.channels;
         let share = 1.0 / self.plane as f32;
         for c in 0..self.channels {

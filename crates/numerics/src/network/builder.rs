@@ -216,14 +216,19 @@ impl Builder {
     }
 
     /// Closes the network with its head, the linear layer that gives the logits.
-    pub(super) fn head(mut self, name: &str) -> Box<dyn Network> {
+    pub(super) fn head(self, name: &str) -> Box<dyn Network> {
+        Box::new(self.tape(name))
+    }
+
+    /// [`Builder::head`], before its type is hidden.
+    pub(super) fn tape(mut self, name: &str) -> Tape {
         let features = self.sizes[self.current];
         self.linear_part(name, self.classes, false, Part::Head);
-        Box::new(Tape::new(
+        Tape::new(
             self.layout,
             (self.input, self.classes, features),
             (self.nodes, self.sizes),
             (self.inits, self.buffer_inits),
-        ))
+        )
     }
 }

@@ -37,6 +37,9 @@ pub enum Family {
     ResNet,
 }
 
+/// Builds a network for the shape of a sample and a number of classes.
+type Build = fn(&NetworkSpec, Shape, usize) -> Result<Box<dyn Network>, NumericsError>;
+
 /// One line of the catalogue.
 #[derive(Debug, Clone, Copy)]
 pub struct Entry {
@@ -46,7 +49,7 @@ pub struct Entry {
     pub summary: &'static str,
     /// Which options it takes.
     pub family: Family,
-    build: fn(&NetworkSpec, Shape, usize) -> Result<Box<dyn Network>, NumericsError>,
+    build: Build,
 }
 
 /// Every network that exists.

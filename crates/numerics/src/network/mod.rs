@@ -4,6 +4,8 @@ mod builder;
 mod catalogue;
 mod resnet;
 mod tape;
+#[cfg(test)]
+mod tests;
 
 pub use catalogue::{CATALOGUE, Family, NetworkSpec, Norm, Stem};
 pub use tape::Workspace;

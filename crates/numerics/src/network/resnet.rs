@@ -49,7 +49,8 @@ pub(super) fn body(
     Ok(())
 }
 
-fn residual(
+/// One block with its shortcut, which is a 1x1 convolution where the shapes differ.
+pub(super) fn residual(
     net: &mut Builder,
     name: &str,
     block: Block,

@@ -83,7 +83,7 @@ impl GradientPlan {
             accumulate: vec![(false, false); nodes.len()],
         };
         let mut free: Vec<usize> = Vec::new();
-        let mut claim = |plan: &mut Self, free: &mut Vec<usize>, slot: usize| -> bool {
+        let claim = |plan: &mut Self, free: &mut Vec<usize>, slot: usize| -> bool {
             if slot == 0 || plan.buffer[slot] != NONE {
                 return slot != 0;
             }
@@ -131,6 +131,12 @@ impl Tape {
         Self { layout, input, classes, features, nodes, sizes, inits, buffer_inits, plan }
     }
 
+    /// The gradient of an activation that no later layer's gradient has replaced.
+    #[cfg(test)]
+    pub(super) fn gradient_of<'w>(&self, slot: usize, work: &'w Workspace) -> &'w [f32] {
+        &work.gradients[self.plan.buffer[slot]][..work.n * self.sizes[slot]]
+    }
+
     /// The activation that the head reads.
     fn features_slot(&self) -> usize {
         self.nodes[self.nodes.len() - 1].input
@@ -167,7 +173,7 @@ impl Tape {
                 Op::AveragePool(pool) => pool.forward(input, &mut output, n),
                 Op::GlobalAveragePool(pool) => pool.forward(input, &mut output, n),
                 Op::Flatten(channels, plane) => {
-                    flatten_forward(input, &mut output, (*channels, *plane), n)
+                    flatten_forward(input, &mut output, (*channels, *plane), n);
                 }
                 Op::AddRelu(other) => {
                     let len = n * self.sizes[node.output];
@@ -275,7 +281,7 @@ impl Network for Tape {
         work.activations[0][..batch.inputs.len()].copy_from_slice(batch.inputs);
         match pass {
             Pass::Train(Model { parameters, buffers }) => {
-                self.run(parameters, Some(buffers), &[], work)
+                self.run(parameters, Some(buffers), &[], work);
             }
             Pass::Eval(Model { parameters, buffers }) => self.run(parameters, None, buffers, work),
         }
@@ -315,7 +321,7 @@ impl Network for Tape {
             let w = &model.parameters;
             match (&node.op, target) {
                 (Op::Conv(conv), target) => {
-                    conv.backward(w, input, d, target, gradient, &mut work.scratch)
+                    conv.backward(w, input, d, target, gradient, &mut work.scratch);
                 }
                 (Op::Linear(linear), target) => {
                     linear.backward(w, (input, output), d, target, gradient, &mut work.scratch);
@@ -326,11 +332,11 @@ impl Network for Tape {
                 (Op::GroupNorm(norm), target) => {
                     norm.backward(w, (input, output), d, target, gradient, &work.saved[i]);
                 }
-                (Op::MaxPool(pool), Some(target)) => {
-                    pool.backward(output, d, target, &work.saved[i])
+                (Op::MaxPool(pool), Some(mut target)) => {
+                    pool.backward(output, d, &mut target, &work.saved[i]);
                 }
-                (Op::AveragePool(pool), Some(target)) => pool.backward(d, target),
-                (Op::GlobalAveragePool(pool), Some(target)) => pool.backward(d, target),
+                (Op::AveragePool(pool), Some(mut target)) => pool.backward(d, &mut target),
+                (Op::GlobalAveragePool(pool), Some(mut target)) => pool.backward(d, &mut target),
                 (Op::Flatten(channels, plane), Some(mut target)) => {
                     flatten_backward(d, &mut target, (*channels, *plane), n);
                 }

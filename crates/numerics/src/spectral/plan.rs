@@ -1,6 +1,6 @@
 //! Fourier plans for a layout, and the bookkeeping of which bins a truncation keeps.
 
-use crate::{Layout, NumericsError};
+use crate::{Layout, NumericsError, Part};
 use core::ops::Range;
 use realfft::num_complex::Complex32;
 use realfft::{ComplexToReal, RealFftPlanner, RealToComplex};
@@ -43,7 +43,7 @@ impl Spectrum {
     /// Plans the transforms for a layout.
     pub fn new(layout: &Layout, scope: Scope) -> Self {
         let ranges: Vec<Range<usize>> = match scope {
-            Scope::Flat => vec![0..layout.parameters()],
+            Scope::Flat => core::iter::once(layout.range(Part::All)).collect(),
             Scope::PerLayer => layout.tensors().iter().map(|t| t.range.clone()).collect(),
         };
         let mut planner = RealFftPlanner::<f32>::new();

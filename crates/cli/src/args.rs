@@ -1,0 +1,195 @@
+//! The command line.
+
+use clap::{Args, Parser, Subcommand};
+use std::path::PathBuf;
+
+/// Personalized federated learning: one generic model for everyone, one personal model for each
+/// client, trained together.
+#[derive(Debug, Parser)]
+#[command(name = "formant", version, about, after_help = EXAMPLES)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  formant run                               compare five methods on the embedded images
+  formant run --method ditto --method scd   only these two
+  formant init && formant run experiment.toml
+  formant data show --set data.alpha=0.1    look at a partition
+  formant run --resume runs/quickstart-…    go on after a crash or Ctrl-C";
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Train and score the methods of an experiment
+    Run(RunArgs),
+    /// Try combinations of settings on the validation split and rank them
+    Sweep(SweepArgs),
+    /// Write report.md and report.html for a run folder and print its table
+    Report(ReportArgs),
+    /// List the methods, or show one with its hyper-parameters
+    Methods(MethodsArgs),
+    /// List the networks with their sizes
+    Networks(JsonArgs),
+    /// Look at datasets and partitions
+    Data(DataArgs),
+    /// Write a fully commented experiment.toml
+    Init(InitArgs),
+}
+
+/// What `run`, `sweep` and `data show` share: an experiment and changes to it.
+#[derive(Debug, Args, Clone)]
+pub(crate) struct ExperimentArgs {
+    /// Experiment file; without one, the built-in quickstart on embedded images
+    pub(crate) experiment: Option<PathBuf>,
+    /// Change one key, e.g. --set rounds=10 or --set method.lambda_p=3 (repeatable)
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    pub(crate) set: Vec<String>,
+    /// Run only this method: a label of the experiment or a name of the zoo (repeatable)
+    #[arg(long = "method", value_name = "NAME")]
+    pub(crate) methods: Vec<String>,
+    /// Seed of all randomness
+    #[arg(long)]
+    pub(crate) seed: Option<u64>,
+    /// Folder of the datasets, laid out as torchvision does [env: FORMANT_DATA]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) data_dir: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  formant run
+  formant run experiment.toml --set data.alpha=0.1 --seed 3
+  formant run --method scd --set method.lambda_p=3 --set rounds=20
+  formant run --json --quiet > result.json
+  formant run --resume runs/quickstart-20260101-120000")]
+pub(crate) struct RunArgs {
+    #[command(flatten)]
+    pub(crate) experiment: ExperimentArgs,
+    /// Worker threads; the result does not depend on them
+    #[arg(long)]
+    pub(crate) threads: Option<usize>,
+    /// Run folder [default: runs/NAME-TIME]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
+    /// Go on with an interrupted run; its experiment is taken from the folder
+    #[arg(long, value_name = "RUN_DIR", conflicts_with_all = ["experiment", "set", "methods", "seed", "data_dir", "out"])]
+    pub(crate) resume: Option<PathBuf>,
+    /// Print the result as JSON on standard output
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// No progress and no hints, only the result
+    #[arg(long, short)]
+    pub(crate) quiet: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Every combination of the --grid values is run with evaluation.split = \"validation\", so that no
+test image is seen. Finished combinations are kept: the same command goes on where it stopped.
+
+Examples:
+  formant sweep --method ditto --grid method.lambda=0.1,0.3,1,3
+  formant sweep --method SCD --grid method.lambda_p=1,10,100 --grid method.tau=0.1,0.3 --seeds 1,2,3")]
+pub(crate) struct SweepArgs {
+    #[command(flatten)]
+    pub(crate) experiment: ExperimentArgs,
+    /// A key and the values to try (repeatable; all combinations are run)
+    #[arg(long = "grid", value_name = "KEY=V1,V2,…", required = true)]
+    pub(crate) grid: Vec<String>,
+    /// Seeds over which every combination is averaged
+    #[arg(long, value_delimiter = ',', value_name = "S1,S2,…", conflicts_with = "seed")]
+    pub(crate) seeds: Vec<u64>,
+    /// What to rank by: the GM, the PM, or the mean of the two; a method without one of them is
+    /// ranked by the other
+    #[arg(long, value_enum, default_value = "both")]
+    pub(crate) rank: Rank,
+    /// Folder of the sweep
+    #[arg(long, value_name = "DIR", default_value = "runs/sweep")]
+    pub(crate) out: PathBuf,
+    /// Worker threads
+    #[arg(long)]
+    pub(crate) threads: Option<usize>,
+    /// Print the ranking as JSON on standard output
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// No progress, only the ranking
+    #[arg(long, short)]
+    pub(crate) quiet: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Rank {
+    Gm,
+    Pm,
+    Both,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ReportArgs {
+    /// Run folder
+    pub(crate) run_dir: PathBuf,
+    /// Print the rows as JSON on standard output
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct MethodsArgs {
+    #[command(subcommand)]
+    pub(crate) command: Option<MethodsCommand>,
+    /// Machine-readable list
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum MethodsCommand {
+    /// Show one method: citation, models, hyper-parameters with defaults and ranges
+    Show {
+        /// Its name
+        name: String,
+    },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct JsonArgs {
+    /// Machine-readable list
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DataArgs {
+    #[command(subcommand)]
+    pub(crate) command: DataCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum DataCommand {
+    /// List the datasets and whether they are there
+    List {
+        /// Folder of the datasets [env: FORMANT_DATA]
+        #[arg(long, value_name = "DIR")]
+        data_dir: Option<PathBuf>,
+    },
+    /// Print how an experiment divides its data: a table and a heat map of labels
+    #[command(after_help = "\
+Examples:
+  formant data show
+  formant data show --set data.alpha=0.1 --set data.clients=50
+  formant data show --set data.partition=pathological --set data.classes_per_client=2")]
+    Show(ExperimentArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct InitArgs {
+    /// Where to write it
+    #[arg(default_value = "experiment.toml")]
+    pub(crate) file: PathBuf,
+    /// Replace an existing file
+    #[arg(long)]
+    pub(crate) force: bool,
+}

@@ -1,0 +1,18 @@
+//! Ctrl-C: the first asks for a clean stop, the second stops at once.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// A flag that the first Ctrl-C (or SIGTERM) sets.
+pub(crate) fn stop_flag() -> anyhow::Result<Arc<AtomicBool>> {
+    let flag = Arc::new(AtomicBool::new(false));
+    let seen = flag.clone();
+    ctrlc::set_handler(move || {
+        if seen.swap(true, Ordering::SeqCst) {
+            eprintln!("\nstopped at once; the run can be resumed from its last checkpoint");
+            std::process::exit(130);
+        }
+        eprintln!("\nfinishing the round, then writing a checkpoint (Ctrl-C again to stop at once)");
+    })?;
+    Ok(flag)
+}

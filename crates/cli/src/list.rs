@@ -1,0 +1,105 @@
+//! `formant methods`, `formant networks` and `formant init`: what exists.
+
+use crate::args::{InitArgs, JsonArgs, MethodsArgs, MethodsCommand};
+use crate::run::grouped;
+use anyhow::bail;
+use formant_methods::ZOO;
+use formant_numerics::{NetworkSpec, Shape};
+use formant_runtime::files;
+use serde_json::json;
+use std::process::ExitCode;
+
+pub(crate) fn methods(args: &MethodsArgs) -> anyhow::Result<ExitCode> {
+    if let Some(MethodsCommand::Show { name }) = &args.command {
+        return show(name);
+    }
+    if args.json {
+        let list: Vec<_> = ZOO
+            .iter()
+            .map(|e| {
+                json!({
+                    "name": e.name, "title": e.title, "summary": e.summary, "citation": e.citation,
+                    "generic": e.generic, "personal": e.personal,
+                    "parameters": e.keys.iter().map(|k| k.name).collect::<Vec<_>>(),
+                })
+            })
+            .collect();
+        println!("{}", serde_json::to_string_pretty(&list)?);
+        return Ok(ExitCode::SUCCESS);
+    }
+    let width = ZOO.iter().map(|e| e.name.len()).max().unwrap_or(0);
+    for entry in ZOO {
+        println!("{:width$}  {}  {} ({})", entry.name, models(entry), entry.summary, entry.citation);
+    }
+    println!("\nGM: trains a generic model; PM: trains a personal model for each client");
+    println!("more: formant methods show NAME");
+    Ok(ExitCode::SUCCESS)
+}
+
+fn models(entry: &formant_methods::Entry) -> &'static str {
+    match (entry.generic, entry.personal) {
+        (true, true) => "GM PM",
+        (true, false) => "GM   ",
+        _ => "   PM",
+    }
+}
+
+fn show(name: &str) -> anyhow::Result<ExitCode> {
+    let entry = formant_methods::entry(name)?;
+    println!("{} ({})\n{}\n", entry.title, entry.citation, entry.summary);
+    println!("generic model (GM)   {}", if entry.generic { "yes" } else { "no; tables score the averaged PM, in parentheses" });
+    println!("personal model (PM)  {}", if entry.personal { "yes" } else { "no; tables score the GM on local test sets, in parentheses" });
+    if entry.keys.is_empty() {
+        println!("\nno hyper-parameters of its own");
+    } else {
+        println!("\nhyper-parameters:");
+    }
+    let width = entry.keys.iter().map(|k| k.name.len()).max().unwrap_or(0);
+    for key in entry.keys {
+        let default = key.default_value().map_or("unset".into(), |v| v.to_string());
+        let symbol = if key.symbol.is_empty() { String::new() } else { format!("{}: ", key.symbol) };
+        println!("  {:width$} = {default}", key.name);
+        println!("  {:width$}   {symbol}{}", "", key.help);
+        println!("  {:width$}   {}", "", key.kind.describe());
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+pub(crate) fn networks(args: &JsonArgs) -> anyhow::Result<ExitCode> {
+    let mut rows = Vec::new();
+    for entry in formant_numerics::CATALOGUE {
+        let size = |shape| -> anyhow::Result<usize> {
+            Ok(NetworkSpec::named(entry.name).build(shape, 10)?.layout().parameters())
+        };
+        rows.push((entry, size(Shape::new(1, 28, 28))?, size(Shape::new(3, 32, 32))?));
+    }
+    if args.json {
+        let list: Vec<_> = rows
+            .iter()
+            .map(|(e, small, large)| {
+                json!({ "name": e.name, "summary": e.summary, "parameters_28x28x1": small, "parameters_32x32x3": large })
+            })
+            .collect();
+        println!("{}", serde_json::to_string_pretty(&list)?);
+        return Ok(ExitCode::SUCCESS);
+    }
+    println!("{:9}  {:>11}  {:>11}", "", "28x28x1", "32x32x3");
+    for (entry, small, large) in rows {
+        println!("{:9}  {:>11}  {:>11}  {}", entry.name, grouped(small), grouped(large), entry.summary);
+    }
+    println!("\nparameters with 10 classes; options of the residual networks: norm, stem, width");
+    Ok(ExitCode::SUCCESS)
+}
+
+pub(crate) fn init(args: &InitArgs) -> anyhow::Result<ExitCode> {
+    if args.file.exists() && !args.force {
+        bail!(
+            "{} exists already\nhint: name another file, or replace it with --force",
+            args.file.display()
+        );
+    }
+    files::write_atomic(&args.file, formant_experiment::template().as_bytes())?;
+    println!("wrote {}", args.file.display());
+    println!("run it with: formant run {}", args.file.display());
+    Ok(ExitCode::SUCCESS)
+}

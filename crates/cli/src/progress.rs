@@ -1,0 +1,141 @@
+//! A progress bar per method: round, GM, PM and time left.
+
+use formant_runtime::Observer;
+use formant_runtime::event::Event;
+use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use std::collections::HashMap;
+use std::io::IsTerminal;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+/// Bars on a terminal; a line per finished method elsewhere; nothing when quiet.
+pub(crate) struct Bars {
+    multi: MultiProgress,
+    style: ProgressStyle,
+    state: Mutex<State>,
+    plain: bool,
+    quiet: bool,
+}
+
+#[derive(Default)]
+struct State {
+    rounds: u64,
+    width: usize,
+    titles: HashMap<String, String>,
+    bar: Option<ProgressBar>,
+    scores: String,
+}
+
+/// Steps of the bar within a round, so that a long round moves too.
+const STEPS: u64 = 1_000;
+
+impl Bars {
+    pub(crate) fn new(quiet: bool) -> Self {
+        let terminal = std::io::stderr().is_terminal();
+        let target = if quiet { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
+        let template = "{prefix} {bar:28.cyan/dim} {msg}";
+        let style = ProgressStyle::with_template(template)
+            .unwrap_or_else(|_| ProgressStyle::default_bar())
+            .progress_chars("━━─");
+        Self {
+            multi: MultiProgress::with_draw_target(target),
+            style,
+            state: Mutex::default(),
+            plain: !terminal,
+            quiet,
+        }
+    }
+
+    fn with_state(&self, change: impl FnOnce(&mut State)) {
+        change(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+
+    /// Names the methods of a run that is resumed, whose header is not recorded again.
+    pub(crate) fn announce(&self, header: &formant_runtime::event::RunStarted) {
+        self.with_state(|state| {
+            state.rounds = header.rounds as u64;
+            state.titles =
+                header.methods.iter().map(|m| (m.label.clone(), m.title.clone())).collect();
+            state.width = state.titles.values().map(|t| t.chars().count()).max().unwrap_or(0);
+        });
+    }
+
+    fn start(&self, state: &mut State, method: &str) {
+        let bar = self.multi.add(ProgressBar::new(state.rounds * STEPS));
+        let title = state.titles.get(method).map_or(method, String::as_str);
+        bar.set_style(self.style.clone());
+        bar.set_prefix(format!("{title:width$}", width = state.width));
+        state.scores.clear();
+        state.bar = Some(bar);
+    }
+
+    fn show(state: &State, round: usize) {
+        if let Some(bar) = &state.bar {
+            let left = short(bar.eta());
+            bar.set_message(format!("{round:>4}/{}{}  {left} left", state.rounds, state.scores));
+        }
+    }
+}
+
+impl Observer for Bars {
+    fn event(&self, event: &Event) {
+        if self.quiet {
+            return;
+        }
+        self.with_state(|state| match event {
+            Event::RoundStarted { method, round, .. } => {
+                if state.bar.is_none() {
+                    self.start(state, method);
+                    if let Some(bar) = &state.bar {
+                        bar.set_position((*round as u64 - 1) * STEPS);
+                        bar.reset_eta();
+                    }
+                }
+                Self::show(state, *round);
+            }
+            Event::RoundFinished { round, .. } => {
+                if let Some(bar) = &state.bar {
+                    bar.set_position(*round as u64 * STEPS);
+                }
+                Self::show(state, *round);
+            }
+            Event::Evaluated(scores) => {
+                state.scores = format!(
+                    "  GM {:5.1}  PM {:5.1}",
+                    100.0 * scores.gm.accuracy,
+                    100.0 * scores.pm.weighted
+                );
+                Self::show(state, scores.round);
+            }
+            Event::MethodFinished { method, rounds, seconds, stopped, .. } => {
+                let end = stopped.as_ref().map_or("", |_| "  stopped early");
+                let time = short(Duration::from_secs_f64(*seconds));
+                let text = format!("{rounds:>4}/{}{}  {time}{end}", state.rounds, state.scores);
+                if let Some(bar) = state.bar.take() {
+                    bar.abandon_with_message(text.clone());
+                }
+                if self.plain {
+                    let title = state.titles.get(method).map_or(method.as_str(), String::as_str);
+                    eprintln!("{title:width$} {text}", width = state.width);
+                }
+            }
+            _ => {}
+        });
+    }
+
+    fn client_done(&self, _method: &str, round: usize, done: usize, of: usize) {
+        self.with_state(|state| {
+            if let Some(bar) = &state.bar {
+                let part = STEPS * done as u64 / of.max(1) as u64;
+                bar.set_position((round as u64 - 1) * STEPS + part);
+            }
+        });
+    }
+}
+
+/// `0:07`, `12:30`, `1:02:03`.
+pub(crate) fn short(time: Duration) -> String {
+    let seconds = time.as_secs();
+    let (h, m, s) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
+    if h > 0 { format!("{h}:{m:02}:{s:02}") } else { format!("{m}:{s:02}") }
+}

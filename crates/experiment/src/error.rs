@@ -1,0 +1,53 @@
+//! What can be wrong with an experiment.
+
+use formant_data::DataError;
+use formant_methods::{MethodError, schema::SchemaError};
+use formant_numerics::NumericsError;
+use std::path::PathBuf;
+
+/// An experiment that cannot be run.
+#[derive(Debug, thiserror::Error)]
+pub enum ExperimentError {
+    /// The file cannot be read.
+    #[error("cannot read {path}: {source}\nhint: `formant init` writes a commented experiment.toml to start from", path = path.display())]
+    Unreadable {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The file is no TOML.
+    #[error("{origin} is not valid TOML: {reason}\nhint: `formant init` writes a commented experiment.toml to compare with")]
+    Syntax {
+        /// File or `--set` argument.
+        origin: String,
+        /// What the parser says, with line and column.
+        reason: String,
+    },
+    /// A key or value is wrong.
+    #[error(transparent)]
+    Schema(#[from] SchemaError),
+    /// Two keys, each right, that do not go together.
+    #[error("{problem}\nhint: {hint}")]
+    Combination {
+        /// Both keys and values.
+        problem: String,
+        /// What to do.
+        hint: String,
+    },
+    /// The method cannot be built.
+    #[error(transparent)]
+    Method(#[from] MethodError),
+    /// The data cannot be had or divided.
+    #[error(transparent)]
+    Data(#[from] DataError),
+    /// The network cannot be built.
+    #[error(transparent)]
+    Numerics(#[from] NumericsError),
+}
+
+impl ExperimentError {
+    pub(crate) fn combination(problem: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self::Combination { problem: problem.into(), hint: hint.into() }
+    }
+}

@@ -1,0 +1,153 @@
+//! `--set KEY=VALUE` and `--method NAME`: changes to an experiment from the command line.
+
+use crate::ExperimentError;
+use formant_methods::schema::suggest;
+use formant_methods::{ZOO, entry};
+use toml::{Table, Value};
+
+/// One change: a dotted key and a value.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Override {
+    path: Vec<String>,
+    value: Value,
+}
+
+impl Override {
+    /// Reads `key.sub=value`; the value is TOML, or else text.
+    ///
+    /// ```
+    /// use formant_experiment::Override;
+    /// assert!(Override::parse("method.lambda_p=3").is_ok());
+    /// assert!(Override::parse("data.dataset=cifar10").is_ok());
+    /// assert!(Override::parse("rounds").is_err());
+    /// ```
+    pub fn parse(text: &str) -> Result<Self, ExperimentError> {
+        let (key, value) = text.split_once('=').ok_or_else(|| {
+            ExperimentError::combination(
+                format!("`--set {text}` has no `=`"),
+                "write --set KEY=VALUE, e.g. --set rounds=10 or --set method.lambda_p=3",
+            )
+        })?;
+        let path: Vec<String> = key.trim().split('.').map(|part| part.trim().to_owned()).collect();
+        if path.iter().any(String::is_empty) {
+            return Err(ExperimentError::combination(
+                format!("`--set {text}` does not name a key"),
+                "write --set KEY=VALUE, e.g. --set rounds=10 or --set method.lambda_p=3",
+            ));
+        }
+        let value = value.trim();
+        let parsed = format!("value = {value}").parse::<Table>().ok().and_then(|mut t| t.remove("value"));
+        Ok(Self { path, value: parsed.unwrap_or_else(|| Value::String(value.into())) })
+    }
+
+    /// A change by its parts.
+    pub fn new(path: &[&str], value: impl Into<Value>) -> Self {
+        Self { path: path.iter().map(|p| (*p).to_owned()).collect(), value: value.into() }
+    }
+
+    pub(crate) fn apply(&self, table: &mut Table) -> Result<(), ExperimentError> {
+        if self.path[0] == "method" && self.path.len() > 1 {
+            return self.apply_to_methods(table);
+        }
+        insert(table, &self.path, &self.value)
+    }
+
+    /// `method.KEY` changes every method that has the key; `method.LABEL.KEY` only that one.
+    fn apply_to_methods(&self, table: &mut Table) -> Result<(), ExperimentError> {
+        let mut entries: Vec<&mut Table> = match table.get_mut("method") {
+            Some(Value::Table(one)) => vec![one],
+            Some(Value::Array(many)) => many.iter_mut().filter_map(Value::as_table_mut).collect(),
+            _ => Vec::new(),
+        };
+        let shown = self.path.join(".");
+        let label_of = |entry: &Table| {
+            let label = entry.get("label").or_else(|| entry.get("name"));
+            label.and_then(Value::as_str).unwrap_or_default().to_owned()
+        };
+        let labels: Vec<String> = entries.iter().map(|entry| label_of(entry)).collect();
+        if self.path.len() > 2 && self.path[1] != "train" {
+            let Some(index) = labels.iter().position(|label| *label == self.path[1]) else {
+                return Err(ExperimentError::combination(
+                    format!("`--set {shown}` names no method of this experiment"),
+                    suggest(&self.path[1], labels.iter().map(String::as_str), "labels"),
+                ));
+            };
+            return insert(entries[index], &self.path[2..], &self.value);
+        }
+        let key = &self.path[1];
+        let has_key = |table: &Table| {
+            let name = table.get("name").and_then(Value::as_str).unwrap_or_default();
+            key == "train" || entry(name).is_ok_and(|e| e.keys.iter().any(|k| k.name == key))
+        };
+        let mut changed = false;
+        for entry in entries.iter_mut().filter(|entry| has_key(entry)) {
+            insert(entry, &self.path[1..], &self.value)?;
+            changed = true;
+        }
+        if changed {
+            return Ok(());
+        }
+        let names: Vec<&str> = entries.iter().filter_map(|e| e.get("name")?.as_str()).collect();
+        let known: Vec<&str> = ZOO
+            .iter()
+            .filter(|e| names.contains(&e.name))
+            .flat_map(|e| e.keys.iter().map(|k| k.name))
+            .chain(["train"])
+            .collect();
+        Err(ExperimentError::combination(
+            format!("`--set {shown}`: no method of this experiment has the key `{key}`"),
+            suggest(key, known.iter().copied(), "keys"),
+        ))
+    }
+}
+
+/// Sets a nested key, making tables on the way.
+fn insert(table: &mut Table, path: &[String], value: &Value) -> Result<(), ExperimentError> {
+    let (last, parents) = match path.split_last() {
+        Some(split) => split,
+        None => return Ok(()),
+    };
+    let mut at = table;
+    for part in parents {
+        let next = at.entry(part.clone()).or_insert_with(|| Value::Table(Table::new()));
+        at = match next {
+            Value::Table(table) => table,
+            other => {
+                return Err(ExperimentError::combination(
+                    format!("`--set {}`: `{part} = {other}` is no section", path.join(".")),
+                    "name the section first, e.g. --set data.clients=50",
+                ));
+            }
+        };
+    }
+    at.insert(last.clone(), value.clone());
+    Ok(())
+}
+
+/// Keeps only the named methods: labels of the experiment, or names of the zoo with defaults.
+pub fn choose_methods(table: &mut Table, names: &[String]) -> Result<(), ExperimentError> {
+    if names.is_empty() {
+        return Ok(());
+    }
+    let entries: Vec<Value> = match table.get("method") {
+        Some(Value::Table(one)) => vec![Value::Table(one.clone())],
+        Some(Value::Array(many)) => many.clone(),
+        _ => Vec::new(),
+    };
+    let labelled = |value: &Value, name: &str| {
+        let label = value.get("label").or_else(|| value.get("name"));
+        label.and_then(Value::as_str) == Some(name)
+    };
+    let mut chosen = Vec::new();
+    for name in names {
+        if let Some(found) = entries.iter().find(|value| labelled(value, name)) {
+            chosen.push(found.clone());
+        } else {
+            let mut fresh = Table::new();
+            fresh.insert("name".into(), Value::String(entry(name)?.name.into()));
+            chosen.push(Value::Table(fresh));
+        }
+    }
+    table.insert("method".into(), Value::Array(chosen));
+    Ok(())
+}

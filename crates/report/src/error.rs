@@ -1,0 +1,124 @@
+//! What can be wrong with an event log or with the folder that holds it.
+
+use std::io;
+use std::path::PathBuf;
+
+/// Why there is no report.
+#[derive(Debug, thiserror::Error)]
+pub enum ReportError {
+    /// There is no log where one was expected.
+    #[error(
+        "{}: there is no event log here; name the folder of a run, the one in which \
+         `formant run` wrote events.jsonl", file.display()
+    )]
+    Absent {
+        /// Where it was looked for.
+        file: PathBuf,
+    },
+    /// The log exists but could not be read to its end.
+    #[error(
+        "{}, line {line}: reading failed ({source}); check that it is a file that you may read",
+        file.display()
+    )]
+    Unreadable {
+        /// The log.
+        file: PathBuf,
+        /// The line that was being read.
+        line: usize,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The log holds no line at all.
+    #[error(
+        "{}: the event log is empty, so the run ended before it began; start it again with \
+         `formant run`", file.display()
+    )]
+    Empty {
+        /// The log.
+        file: PathBuf,
+    },
+    /// The first line does not open a run.
+    #[error(
+        "{}, line {line}: a log opens with a `run_started` event, but here is {found}; name an \
+         events.jsonl as `formant run` writes it, or run the experiment again", file.display()
+    )]
+    NotStarted {
+        /// The file.
+        file: PathBuf,
+        /// The first line that is not blank.
+        line: usize,
+        /// What stands there.
+        found: String,
+    },
+    /// The log speaks a later vocabulary than this program.
+    #[error(
+        "{}, line {line}: the log has format {found}, this program reads formats up to {known}; \
+         use the Formant that wrote it (version {writer}) or a later one", file.display()
+    )]
+    Newer {
+        /// The log.
+        file: PathBuf,
+        /// The line that states the format.
+        line: usize,
+        /// The format it states.
+        found: u64,
+        /// The latest format that is understood here.
+        known: u32,
+        /// The version that wrote it, as far as it can be read.
+        writer: String,
+    },
+    /// A line within the log is no event.
+    #[error(
+        "{}, line {line}: {reason}, in {found}; remove that line to report on the rest, or run the \
+         experiment again", file.display()
+    )]
+    Malformed {
+        /// The log.
+        file: PathBuf,
+        /// The line, counted from 1.
+        line: usize,
+        /// How the line begins.
+        found: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// An event names a method that the run did not announce.
+    #[error(
+        "{}, line {line}: there is no method \"{label}\" in this run (it has {known}); remove that \
+         line if it strayed in from another run's log", file.display()
+    )]
+    UnknownMethod {
+        /// The log.
+        file: PathBuf,
+        /// The line, counted from 1.
+        line: usize,
+        /// The label that it names.
+        label: String,
+        /// The labels that the run announced.
+        known: String,
+    },
+    /// A second, different run follows in the same file.
+    #[error(
+        "{}, line {line}: another run, \"{found}\", begins here, with other methods, clients or \
+         seed; give each run a folder of its own and split the log before this line", file.display()
+    )]
+    SecondRun {
+        /// The log.
+        file: PathBuf,
+        /// The line, counted from 1.
+        line: usize,
+        /// The second run's name.
+        found: String,
+    },
+    /// A report could not be put into the run's folder.
+    #[error(
+        "{}: writing failed ({source}); check that the folder exists, that you may write to it \
+         and that the disk is not full", file.display()
+    )]
+    Unwritable {
+        /// The report.
+        file: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+}

@@ -1,0 +1,231 @@
+//! The report as one HTML file: no scripts, nothing from the network, light and dark, printable.
+
+mod cost;
+mod curves;
+
+use std::fmt::Write;
+
+use crate::plot::{COLOURS, bars, strips};
+use crate::quantity::count;
+use crate::scoreboard::{HEADINGS, READING, Scoreboard};
+use crate::{Row, RunLog, plot, rows, setting};
+
+const STYLE: &str = include_str!("html/style.css");
+
+/// The report for `report.html`.
+///
+/// Whatever comes from the log is escaped, and a policy in the page forbids scripts and requests
+/// besides. What the log does not hold yet is named as missing.
+pub fn html(log: &RunLog) -> String {
+    let rows = rows(log);
+    let name = text(&log.started.name);
+    let mut page = format!(
+        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; \
+         style-src 'unsafe-inline'\">\n\
+         <title>{name} · Formant</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<main>\n\
+         <h1>{name}</h1>\n<p class=\"lead-in\">Personalized federated learning: one generic model \
+         (GM) for everyone, one personal model (PM) for each client.</p>\n"
+    );
+    for warning in setting::warnings(log) {
+        let _ = writeln!(page, "<p class=\"warning\">{}</p>", text(&warning));
+    }
+    facts(&mut page, log);
+    results(&mut page, &rows);
+    learning(&mut page, log, &rows);
+    clients(&mut page, log, &rows);
+    training(&mut page, log, &rows);
+    cost::section(&mut page, log, &rows);
+    reproduce(&mut page, log);
+    let version = text(&log.started.formant);
+    let _ = write!(
+        page,
+        "<footer>Written from events.jsonl of a run of Formant {version}.</footer>\n</main>\n\
+         </body>\n</html>\n"
+    );
+    page
+}
+
+/// A text in which nothing is markup, fit for content and for quoted attributes.
+pub(crate) fn text(raw: &str) -> String {
+    let mut safe = String::with_capacity(raw.len());
+    for letter in raw.chars() {
+        match letter {
+            '&' => safe.push_str("&amp;"),
+            '<' => safe.push_str("&lt;"),
+            '>' => safe.push_str("&gt;"),
+            '"' => safe.push_str("&quot;"),
+            '\'' => safe.push_str("&#39;"),
+            '\n' | '\t' => safe.push(letter),
+            control if control.is_control() => safe.push('\u{fffd}'),
+            other => safe.push(other),
+        }
+    }
+    safe
+}
+
+/// A short line in a method's colour, which makes every table a legend.
+fn swatch(slot: usize) -> String {
+    format!("<span class=\"swatch s{}\"></span>", slot % COLOURS)
+}
+
+fn facts(page: &mut String, log: &RunLog) {
+    page.push_str("<dl class=\"facts\">\n");
+    for (name, value) in setting::facts(log) {
+        let _ = writeln!(page, "<div><dt>{name}</dt><dd>{}</dd></div>", text(&value));
+    }
+    page.push_str("</dl>\n");
+}
+
+fn results(page: &mut String, rows: &[Row]) {
+    let board = Scoreboard::new(rows);
+    page.push_str("<section>\n<h2>Results</h2>\n");
+    let _ = writeln!(page, "<p class=\"caption\">{READING}</p>\n<div class=\"wide\"><table>");
+    page.push_str("<thead><tr>");
+    for heading in HEADINGS {
+        let _ = write!(page, "<th scope=\"col\">{heading}</th>");
+    }
+    page.push_str("</tr></thead>\n<tbody>\n");
+    for (slot, entry) in board.entries.iter().enumerate() {
+        let _ = write!(page, "<tr><th scope=\"row\">{}{}", swatch(slot), text(&entry.name));
+        if let Some(progress) = &entry.progress {
+            let _ = write!(page, " <span class=\"progress\">{}</span>", text(progress));
+        }
+        page.push_str(if entry.noted { " †</th>" } else { "</th>" });
+        for figure in &entry.figures {
+            let shown = text(&figure.text);
+            let _ = match (figure.aside, figure.best) {
+                (true, _) => write!(page, "<td class=\"aside\">({shown})</td>"),
+                (false, true) => write!(page, "<td class=\"best\">{shown}</td>"),
+                (false, false) => write!(page, "<td>{shown}</td>"),
+            };
+        }
+        let _ = writeln!(page, "<td>{}</td></tr>", text(&entry.time));
+    }
+    page.push_str("</tbody>\n</table></div>\n");
+    if !board.notes.is_empty() {
+        page.push_str("<ul class=\"notes\">\n");
+        for note in &board.notes {
+            let _ = writeln!(page, "<li>{}</li>", text(note));
+        }
+        page.push_str("</ul>\n");
+    }
+    page.push_str("</section>\n");
+}
+
+fn learning(page: &mut String, log: &RunLog, rows: &[Row]) {
+    page.push_str(
+        "<section>\n<h2>Learning curves</h2>\n<p class=\"caption\">Accuracy by round; round 0 is \
+         before training. A ring marks each method's best round, a dashed line a figure that the \
+         table puts in parentheses. The first rounds of a long run may lie below the frame, and \
+         each plot has its own scale.</p>\n<div class=\"pair\">\n",
+    );
+    let plots = [
+        ("Generic model on the global test set", "GM accuracy, %", curves::gm(log, rows)),
+        ("Personal models on the clients' own test sets", "PM accuracy, %", curves::pm(log, rows)),
+    ];
+    for (title, axis, curves) in plots {
+        let says = format!("{title}: accuracy by round, one line per method");
+        let drawn = plot::lines(&says, axis, plot::Measure::Accuracy, &curves);
+        card(page, title, drawn, "No evaluation yet.");
+    }
+    page.push_str("</div>\n</section>\n");
+}
+
+fn clients(page: &mut String, log: &RunLog, rows: &[Row]) {
+    let found = curves::clients(log, rows);
+    page.push_str(
+        "<section>\n<h2>Client by client</h2>\n<p class=\"caption\">PM accuracy of every client at \
+         the last evaluation, one dot per client. The bar is the plain mean over clients, the \
+         triangle the mean of the worst tenth.",
+    );
+    if found.iter().any(|strip| strip.clients.len() > plot::DOTS) {
+        let _ = write!(
+            page,
+            " Of more than {0} clients, {0} evenly spaced ranks are drawn.",
+            plot::DOTS
+        );
+    }
+    page.push_str("</p>\n");
+    let says = "PM accuracy of every client at the last evaluation, one strip of dots per method";
+    let drawn = strips(says, "PM accuracy of a client, %", &found);
+    card(page, "Personal models at the last evaluation", drawn, "No evaluation yet.");
+    page.push_str("</section>\n");
+}
+
+fn training(page: &mut String, log: &RunLog, rows: &[Row]) {
+    let sizes = &log.started.clients;
+    page.push_str("<section>\n<h2>Training</h2>\n<div class=\"pair\">\n");
+    let says = "Mean training loss of the shared phases by round, one line per method";
+    let loss = plot::lines(says, "training loss", plot::Measure::Loss, &curves::loss(log, rows));
+    card(page, "Training loss, mean over clients (shared phase)", loss, "No finished phase yet.");
+    let says = format!("Samples of each of {} clients", count(sizes.len() as u64));
+    let title = "Samples per client <span class=\"key\">to train on</span>\
+                 <span class=\"key test\">to score on</span>";
+    card(page, title, bars(&says, sizes), "The log names no clients.");
+    page.push_str(
+        "</div>\n<p class=\"notes\">A loss is of its method's own objective, penalties included: \
+         compare it over rounds rather than between methods.</p>\n</section>\n",
+    );
+}
+
+fn reproduce(page: &mut String, log: &RunLog) {
+    page.push_str("<section>\n<h2>Reproduce</h2>\n");
+    for (command, purpose) in setting::commands(&log.started) {
+        let _ = writeln!(
+            page,
+            "<pre>{}</pre>\n<p class=\"caption\">{}</p>",
+            text(&command),
+            text(&purpose)
+        );
+    }
+    let ended: Vec<_> = log
+        .methods
+        .iter()
+        .filter_map(|method| Some((&method.info.label, &method.finish.as_ref()?.fingerprint)))
+        .collect();
+    if !ended.is_empty() {
+        page.push_str(
+            "<p>A run that is the same to the last bit ends with the same fingerprints:</p>\n<pre>",
+        );
+        for (label, print) in ended {
+            let _ = writeln!(page, "{}  {}", text(print), text(label));
+        }
+        page.push_str("</pre>\n");
+    }
+    details(page, "The resolved experiment, every default filled in", &log.started.config);
+    for method in &log.methods {
+        let title = format!("Hyper-parameters of {} ({})", method.info.label, method.info.name);
+        details(page, &title, &method.info.hyper_parameters);
+    }
+    page.push_str("</section>\n");
+}
+
+fn details(page: &mut String, summary: &str, value: &serde_json::Value) {
+    let _ = writeln!(
+        page,
+        "<details><summary>{}</summary><pre>{}</pre></details>",
+        text(summary),
+        text(&format!("{value:#}"))
+    );
+}
+
+/// A plot under its title, which is markup of ours, or what to say in its place.
+fn card(page: &mut String, title: &str, plot: Option<String>, otherwise: &str) {
+    let body = plot.unwrap_or_else(|| format!("<p class=\"missing\">{otherwise}</p>"));
+    let _ = writeln!(page, "<div class=\"card\"><h3>{title}</h3>{body}</div>");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_in_a_text_is_markup() {
+        assert_eq!(
+            text("<b title='x'>\"a\" & b</b>\u{1b}[1m"),
+            "&lt;b title=&#39;x&#39;&gt;&quot;a&quot; &amp; b&lt;/b&gt;\u{fffd}[1m"
+        );
+    }
+}

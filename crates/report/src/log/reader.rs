@@ -1,0 +1,297 @@
+//! Line by line from bytes to a [`RunLog`].
+
+use std::collections::BTreeMap;
+use std::io::BufRead;
+use std::path::Path;
+
+use formant_runtime::event::{Event, FORMAT, RunStarted};
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::loose::LooseEvaluated;
+use super::{Failure, Finish, MethodLog, RoundLog, RunLog};
+use crate::ReportError;
+
+/// The kinds of [`Event`] that are read as such. Any other is from a later Formant and skipped.
+const KINDS: [&str; 9] = [
+    "run_started",
+    "method_started",
+    "round_started",
+    "phase_done",
+    "uploaded",
+    "client_failed",
+    "round_finished",
+    "method_finished",
+    "run_finished",
+];
+
+/// How much of an offending line an error quotes.
+const QUOTED: usize = 60;
+
+pub(super) fn read(file: &Path, mut lines: impl BufRead) -> Result<RunLog, ReportError> {
+    let mut bytes = Vec::new();
+    let mut number = 0;
+    let mut reading: Option<Reading> = None;
+    // A line that is no JSON is torn if it is the last one and malformed if another follows.
+    let mut torn: Option<ReportError> = None;
+    loop {
+        bytes.clear();
+        number += 1;
+        let length = lines.read_until(b'\n', &mut bytes).map_err(|source| {
+            ReportError::Unreadable { file: file.to_owned(), line: number, source }
+        })?;
+        if length == 0 {
+            break;
+        }
+        let line = Line { file, number, bytes: bytes.trim_ascii() };
+        if line.bytes.is_empty() {
+            continue;
+        }
+        if let Some(error) = torn {
+            return Err(error);
+        }
+        match (serde_json::from_slice::<Value>(line.bytes), &mut reading) {
+            (Ok(value), None) => reading = Some(Reading::start(&line, value)?),
+            (Ok(value), Some(reading)) => reading.take(&line, value)?,
+            (Err(_), None) => return Err(line.not_started()),
+            (Err(error), Some(_)) => torn = Some(line.malformed(format!("no JSON ({error})"))),
+        }
+    }
+    let mut log = reading.ok_or_else(|| ReportError::Empty { file: file.to_owned() })?.log;
+    log.truncated = torn.is_some();
+    Ok(log)
+}
+
+/// A line with all that an error says of it.
+struct Line<'a> {
+    file: &'a Path,
+    number: usize,
+    bytes: &'a [u8],
+}
+
+impl Line<'_> {
+    fn quote(&self) -> String {
+        let text = String::from_utf8_lossy(self.bytes);
+        match text.char_indices().nth(QUOTED) {
+            Some((end, _)) => format!("{:?}…", &text[..end]),
+            None => format!("{text:?}"),
+        }
+    }
+
+    fn malformed(&self, reason: String) -> ReportError {
+        ReportError::Malformed {
+            file: self.file.to_owned(),
+            line: self.number,
+            found: self.quote(),
+            reason,
+        }
+    }
+
+    fn not_started(&self) -> ReportError {
+        ReportError::NotStarted {
+            file: self.file.to_owned(),
+            line: self.number,
+            found: self.quote(),
+        }
+    }
+
+    fn parse<T: for<'de> Deserialize<'de>>(
+        &self,
+        kind: &str,
+        value: Value,
+    ) -> Result<T, ReportError> {
+        T::deserialize(value)
+            .map_err(|error| self.malformed(format!("no valid `{kind}` ({error})")))
+    }
+
+    /// The header, after a look at its format: a later one may have other fields.
+    fn header(&self, value: Value) -> Result<RunStarted, ReportError> {
+        let format = value.get("format").and_then(Value::as_u64);
+        if let Some(found) = format.filter(|&format| format > u64::from(FORMAT)) {
+            let writer = value.get("formant").and_then(Value::as_str).unwrap_or("unknown");
+            return Err(ReportError::Newer {
+                file: self.file.to_owned(),
+                line: self.number,
+                found,
+                known: FORMAT,
+                writer: writer.to_owned(),
+            });
+        }
+        self.parse("run_started", value)
+    }
+}
+
+/// The log so far, and where in it each label is.
+struct Reading {
+    log: RunLog,
+    places: BTreeMap<String, usize>,
+}
+
+impl Reading {
+    fn start(line: &Line<'_>, value: Value) -> Result<Self, ReportError> {
+        if value.get("event").and_then(Value::as_str) != Some("run_started") {
+            return Err(line.not_started());
+        }
+        let started = line.header(value)?;
+        let mut places = BTreeMap::new();
+        for (place, info) in started.methods.iter().enumerate() {
+            if places.insert(info.label.clone(), place).is_some() {
+                return Err(line.malformed(format!("the method label {:?} twice", info.label)));
+            }
+        }
+        let methods = started.methods.iter().cloned().map(MethodLog::new).collect();
+        let log = RunLog { started, methods, seconds: None, truncated: false };
+        Ok(Self { log, places })
+    }
+
+    fn take(&mut self, line: &Line<'_>, value: Value) -> Result<(), ReportError> {
+        let Some(kind) = value.get("event").and_then(Value::as_str).map(str::to_owned) else {
+            return Err(line.malformed("no `event` that says which kind it is".to_owned()));
+        };
+        match kind.as_str() {
+            "evaluated" => {
+                let evaluated: LooseEvaluated = line.parse(&kind, value)?;
+                let (place, round) = (self.place(line, &evaluated.method)?, evaluated.round);
+                let evaluation = evaluated.evaluation(&self.log.started.clients);
+                // A resumed session may score a round again; what it finds stands.
+                self.log.methods[place].evaluations.insert(round, evaluation);
+                Ok(())
+            }
+            "run_started" => self.resume(line, value),
+            known if KINDS.contains(&known) => {
+                let event = line.parse(&kind, value)?;
+                self.record(line, event)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// A resumed session may open the log again, for the same experiment.
+    fn resume(&mut self, line: &Line<'_>, value: Value) -> Result<(), ReportError> {
+        let started = line.header(value)?;
+        let before = &self.log.started;
+        let same = started.methods == before.methods
+            && started.clients == before.clients
+            && started.seed == before.seed;
+        if !same {
+            return Err(ReportError::SecondRun {
+                file: line.file.to_owned(),
+                line: line.number,
+                found: started.name,
+            });
+        }
+        self.log.started = started;
+        self.log.seconds = None;
+        Ok(())
+    }
+
+    fn record(&mut self, line: &Line<'_>, event: Event) -> Result<(), ReportError> {
+        match event {
+            Event::RoundStarted { method, round, participants } => {
+                self.log.seconds = None;
+                let method = self.method(line, &method)?;
+                method.rewind(round);
+                let participants = participants.len();
+                method.rounds.insert(round, RoundLog { participants, ..RoundLog::default() });
+            }
+            Event::PhaseDone { method, round, phase, seconds, samples, steps, loss, .. } => {
+                let totals = self.round(line, &method, round)?.phase_mut(phase);
+                totals.phases += 1;
+                totals.seconds += seconds;
+                totals.samples = totals.samples.saturating_add(samples);
+                totals.steps = totals.steps.saturating_add(steps);
+                match loss {
+                    Some(loss) => {
+                        totals.loss_sum += loss;
+                        totals.losses += 1;
+                    }
+                    None => totals.diverged += usize::from(steps > 0),
+                }
+            }
+            Event::Uploaded { method, round, bytes, .. } => {
+                let round = self.round(line, &method, round)?;
+                round.uploaded_bytes = round.uploaded_bytes.saturating_add(bytes);
+            }
+            Event::ClientFailed { method, round, client, phase, error } => {
+                let failure = Failure { round, client, phase, error };
+                self.round(line, &method, round)?.failures.push(failure);
+            }
+            Event::RoundFinished { method, round, seconds, broadcast_bytes } => {
+                let round = self.round(line, &method, round)?;
+                round.seconds = Some(seconds);
+                round.broadcast_bytes = Some(broadcast_bytes);
+            }
+            Event::MethodFinished { method, rounds, seconds, fingerprint, stopped } => {
+                self.method(line, &method)?.finish =
+                    Some(Finish { rounds, seconds, fingerprint, stopped });
+            }
+            Event::RunFinished { seconds } => self.log.seconds = Some(seconds),
+            Event::MethodStarted { method } => {
+                self.place(line, &method)?;
+            }
+            // `take` has dealt with both, each in its own way.
+            Event::RunStarted(_) | Event::Evaluated(_) => {}
+        }
+        Ok(())
+    }
+
+    fn place(&self, line: &Line<'_>, label: &str) -> Result<usize, ReportError> {
+        self.places.get(label).copied().ok_or_else(|| {
+            let known: Vec<_> = self.log.methods.iter().map(|m| m.info.label.as_str()).collect();
+            let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+            ReportError::UnknownMethod {
+                file: line.file.to_owned(),
+                line: line.number,
+                label: label.to_owned(),
+                known,
+            }
+        })
+    }
+
+    fn method(&mut self, line: &Line<'_>, label: &str) -> Result<&mut MethodLog, ReportError> {
+        let place = self.place(line, label)?;
+        Ok(&mut self.log.methods[place])
+    }
+
+    fn round(
+        &mut self,
+        line: &Line<'_>,
+        label: &str,
+        round: usize,
+    ) -> Result<&mut RoundLog, ReportError> {
+        Ok(self.method(line, label)?.rounds.entry(round).or_default())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Fails to compile when the vocabulary grows, so that the new kind gets its line in `KINDS`.
+    fn kind(event: &Event) -> &'static str {
+        match event {
+            Event::RunStarted(_) => "run_started",
+            Event::MethodStarted { .. } => "method_started",
+            Event::RoundStarted { .. } => "round_started",
+            Event::PhaseDone { .. } => "phase_done",
+            Event::Uploaded { .. } => "uploaded",
+            Event::ClientFailed { .. } => "client_failed",
+            Event::RoundFinished { .. } => "round_finished",
+            Event::Evaluated(_) => "evaluated",
+            Event::MethodFinished { .. } => "method_finished",
+            Event::RunFinished { .. } => "run_finished",
+        }
+    }
+
+    #[test]
+    fn the_kinds_are_those_of_the_vocabulary() {
+        for known in KINDS.into_iter().chain(["evaluated"]) {
+            // A kind that exists complains of a missing field, another one of the kind.
+            let line = serde_json::json!({ "event": known });
+            let complaint = Event::deserialize(line).unwrap_err().to_string();
+            assert!(complaint.starts_with("missing field"), "{known}: {complaint}");
+        }
+        let event = Event::RunFinished { seconds: 1.0 };
+        assert_eq!(serde_json::to_value(&event).unwrap()["event"], kind(&event));
+    }
+}

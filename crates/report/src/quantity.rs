@@ -1,0 +1,119 @@
+//! Figures as people read them.
+
+/// A fraction in percent with one decimal, without the sign: `97.4`.
+pub(crate) fn percent(fraction: f64) -> String {
+    format!("{:.1}", fraction * 100.0)
+}
+
+/// A time in its two leading units: `0.42 s`, `12.3 s`, `4m 05s`, `2h 13m`.
+pub(crate) fn duration(seconds: f64) -> String {
+    if !seconds.is_finite() || seconds < 0.0 {
+        return "–".to_owned();
+    }
+    // The limits lie where the shorter form would round up to the next unit.
+    if seconds < 0.995 {
+        return format!("{seconds:.2} s");
+    }
+    if seconds < 59.95 {
+        return format!("{seconds:.1} s");
+    }
+    let whole = seconds.round() as u64;
+    if whole < 3600 {
+        return format!("{}m {:02}s", whole / 60, whole % 60);
+    }
+    let minutes = (seconds / 60.0).round() as u64;
+    format!("{}h {:02}m", count(minutes / 60), minutes % 60)
+}
+
+/// A size in decimal units: `512 B`, `178 kB`, `3.5 MB`.
+pub(crate) fn bytes(size: u64) -> String {
+    if size < 1000 {
+        return format!("{size} B");
+    }
+    let mut size = size as f64 / 1000.0;
+    let mut units = ["kB", "MB", "GB", "TB"].into_iter().peekable();
+    while let Some(unit) = units.next() {
+        if size < 999.5 || units.peek().is_none() {
+            return if size < 9.95 {
+                format!("{size:.1} {unit}")
+            } else {
+                format!("{size:.0} {unit}")
+            };
+        }
+        size /= 1000.0;
+    }
+    String::new()
+}
+
+/// A whole number with its thousands set apart: `44,426`.
+pub(crate) fn count(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// `1 round`, `2 rounds`.
+pub(crate) fn counted(number: usize, noun: &str) -> String {
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{} {noun}{plural}", count(number as u64))
+}
+
+/// A text on one line without control characters, which could steer a terminal.
+pub(crate) fn one_line(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect::<String>().trim().to_owned()
+}
+
+/// At most `limit` characters of a text, the last one an ellipsis if something is left out.
+pub(crate) fn shortened(text: &str, limit: usize) -> String {
+    if text.chars().count() <= limit {
+        return text.to_owned();
+    }
+    let kept: String = text.chars().take(limit.saturating_sub(1)).collect();
+    format!("{}…", kept.trim_end())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_never_show_sixty_of_a_unit() {
+        let shown = [0.0, 0.994, 0.996, 59.94, 59.96, 3599.4, 3599.6, 7_199.0, 86_400.0]
+            .map(duration)
+            .join(" | ");
+        assert_eq!(
+            shown,
+            "0.00 s | 0.99 s | 1.0 s | 59.9 s | 1m 00s | 59m 59s | 1h 00m | 2h 00m | 24h 00m"
+        );
+        assert_eq!(duration(f64::NAN), "–");
+    }
+
+    #[test]
+    fn sizes_keep_two_or_three_digits_at_every_limit() {
+        let shown = [999, 1_000, 9_940, 9_960, 999_499, 999_500, 3_514_152, u64::MAX].map(bytes);
+        assert_eq!(
+            shown.join(" | "),
+            "999 B | 1.0 kB | 9.9 kB | 10 kB | 999 kB | 1.0 MB | 3.5 MB | 18446744 TB"
+        );
+    }
+
+    #[test]
+    fn thousands_are_set_apart() {
+        assert_eq!(
+            [0, 999, 1_000, 44_426, 1_234_567].map(count).join(" "),
+            "0 999 1,000 44,426 1,234,567"
+        );
+    }
+
+    #[test]
+    fn shortened_texts_keep_to_their_limit_in_characters() {
+        assert_eq!(shortened("größer", 6), "größer");
+        assert_eq!(shortened("größer als", 7), "größer…");
+    }
+}

@@ -1,0 +1,182 @@
+//! The results table before it becomes Markdown, terminal text or HTML.
+
+use std::collections::BTreeMap;
+
+use formant_runtime::event::Phase;
+
+use crate::Row;
+use crate::quantity::{counted, duration, one_line, percent};
+
+/// What stands above the columns.
+pub(crate) const HEADINGS: [&str; 7] =
+    ["method", "GM best", "GM last", "PM best", "PM last", "worst 10 %", "time"];
+
+/// What the columns hold, for people who see them for the first time.
+pub(crate) const READING: &str = "Accuracies are in percent. GM: the generic model on the global \
+     test set. PM: each client's personal model on its own test set, averaged with the test sizes \
+     as weights. Best is over the rounds, last is the last evaluation. Worst 10 %: mean PM accuracy \
+     of the worst tenth of the clients at the last evaluation.";
+
+/// All rows with their marks, and the footnotes below them.
+pub(crate) struct Scoreboard {
+    pub(crate) entries: Vec<Entry>,
+    pub(crate) notes: Vec<String>,
+}
+
+/// One method.
+pub(crate) struct Entry {
+    /// Its title, or its label if several methods share the title.
+    pub(crate) name: String,
+    /// How far it got, if it did not get to the end.
+    pub(crate) progress: Option<String>,
+    /// Whether a footnote speaks of it.
+    pub(crate) noted: bool,
+    /// One figure per column between method and time.
+    pub(crate) figures: [Figure; 5],
+    pub(crate) time: String,
+}
+
+/// One accuracy.
+pub(crate) struct Figure {
+    /// Percent, or a dash.
+    pub(crate) text: String,
+    /// Whether it goes in parentheses: it is not of the model that the column is about.
+    pub(crate) aside: bool,
+    /// Whether it is the best of its column.
+    pub(crate) best: bool,
+}
+
+impl Scoreboard {
+    pub(crate) fn new(rows: &[Row]) -> Self {
+        let mut entries: Vec<Entry> =
+            names(rows).into_iter().zip(rows).map(|(name, row)| entry(name, row)).collect();
+        // With a single method there is nothing to be better than.
+        if rows.len() > 1 {
+            let columns: [fn(&Row) -> Option<f64>; 4] =
+                [|row| row.gm_best, |row| row.gm_last, |row| row.pm_best, |row| row.pm_last];
+            for (column, accuracy) in columns.into_iter().enumerate() {
+                mark_best(&mut entries, rows, column, accuracy);
+            }
+        }
+        let notes = notes(&entries, rows);
+        Self { entries, notes }
+    }
+}
+
+/// What tables and plots call the methods: their titles, or the labels of those that share one.
+pub(crate) fn names(rows: &[Row]) -> Vec<String> {
+    let mut uses = BTreeMap::new();
+    for row in rows {
+        *uses.entry(row.title.as_str()).or_insert(0) += 1;
+    }
+    let own = |title: &str| !title.trim().is_empty() && uses.get(title) == Some(&1);
+    rows.iter().map(|row| one_line(if own(&row.title) { &row.title } else { &row.label })).collect()
+}
+
+fn entry(name: String, row: &Row) -> Entry {
+    let figure = |accuracy: Option<f64>, own: bool| Figure {
+        text: accuracy.map_or_else(|| "–".to_owned(), percent),
+        aside: !own && accuracy.is_some(),
+        best: false,
+    };
+    let begun = row.rounds > 0 || row.gm_last.is_some() || row.pm_last.is_some();
+    let progress = match (row.finished, begun) {
+        (true, _) if row.rounds >= row.planned => None,
+        (false, false) => Some("not started".to_owned()),
+        _ => Some(format!("round {}/{}", row.rounds, row.planned)),
+    };
+    Entry {
+        name,
+        progress,
+        noted: row.failed_phases > 0 || row.diverged_evaluations > 0 || row.stopped.is_some(),
+        figures: [
+            figure(row.gm_best, row.generic),
+            figure(row.gm_last, row.generic),
+            figure(row.pm_best, row.personal),
+            figure(row.pm_last, row.personal),
+            figure(row.worst_decile_last, row.personal),
+        ],
+        time: if begun { duration(row.seconds) } else { "–".to_owned() },
+    }
+}
+
+/// Marks what is best as printed: figures that look equal are equally good.
+fn mark_best(
+    entries: &mut [Entry],
+    rows: &[Row],
+    column: usize,
+    accuracy: impl Fn(&Row) -> Option<f64>,
+) {
+    let competes = |entry: &Entry| !entry.figures[column].aside;
+    let best = entries
+        .iter()
+        .zip(rows)
+        .filter(|(entry, _)| competes(entry))
+        .filter_map(|(_, row)| accuracy(row))
+        .max_by(f64::total_cmp)
+        .map(percent);
+    for entry in entries {
+        entry.figures[column].best =
+            competes(entry) && best.as_ref() == Some(&entry.figures[column].text);
+    }
+}
+
+fn notes(entries: &[Entry], rows: &[Row]) -> Vec<String> {
+    let mut notes = Vec::new();
+    let aside = |columns: &[usize]| {
+        entries.iter().any(|entry| columns.iter().any(|&column| entry.figures[column].aside))
+    };
+    if aside(&[0, 1]) {
+        notes.push(
+            "(GM) The method trains no generic model: in parentheses, its personal models \
+             averaged, on the global test set. Not ranked."
+                .to_owned(),
+        );
+    }
+    if aside(&[2, 3, 4]) {
+        notes.push(
+            "(PM) The method trains no personal models: in parentheses, its generic model on the \
+             clients' own test sets. Not ranked."
+                .to_owned(),
+        );
+    }
+    for (entry, row) in entries.iter().zip(rows).filter(|(entry, _)| entry.noted) {
+        notes.push(format!("† {}: {}.", entry.name, troubles(row).join("; ")));
+    }
+    notes
+}
+
+fn troubles(row: &Row) -> Vec<String> {
+    let mut troubles = Vec::new();
+    if row.failed_phases > 0 {
+        let failed = counted(row.failed_phases, "client phase");
+        troubles.push(format!("{failed} diverged or failed and counted for nothing"));
+    }
+    if let Some(first) = &row.first_failure {
+        let phase = match first.phase {
+            Phase::Shared => "shared",
+            Phase::Personal => "personal",
+        };
+        let error = one_line(&first.error);
+        troubles.push(format!(
+            "first in round {}, client {}, {phase} phase: {}",
+            first.round,
+            first.client,
+            error.trim_end_matches('.')
+        ));
+    }
+    if row.diverged_evaluations > 0 {
+        let diverged = counted(row.diverged_evaluations, "evaluation");
+        troubles.push(format!("{diverged} met a diverged model, whose figures are not numbers"));
+    }
+    if let Some(reason) = &row.stopped {
+        let reason = one_line(reason);
+        troubles.push(format!(
+            "stopped after round {} of {}: {}",
+            row.rounds,
+            row.planned,
+            reason.trim_end_matches('.')
+        ));
+    }
+    troubles
+}

@@ -1,0 +1,137 @@
+//! What a run was: the facts that both reports open with, and how to get them again.
+
+use formant_runtime::event::{ClientSize, RunStarted};
+use serde_json::Value;
+
+use crate::RunLog;
+use crate::quantity::{count, counted, duration, one_line};
+
+/// Name and value, in reading order.
+pub(crate) fn facts(log: &RunLog) -> Vec<(&'static str, String)> {
+    let run = &log.started;
+    let mut facts = vec![
+        (
+            "dataset",
+            format!(
+                "{}, scored on the {} split ({} for the GM)",
+                run.dataset,
+                run.split,
+                counted(run.global_test, "sample")
+            ),
+        ),
+        ("network", format!("{}, {} parameters", run.network, count(run.parameters as u64))),
+        ("clients", clients(&run.clients)),
+    ];
+    if let Some(partition) = find(&run.config, "partition") {
+        facts.push(("partition", flat(partition)));
+    }
+    facts.push(("rounds", count(run.rounds as u64)));
+    facts.push(("seed", run.seed.to_string()));
+    facts.push(("version", format!("Formant {}", run.formant)));
+    if let Some(seconds) = log.seconds {
+        facts.push(("wall time", duration(seconds)));
+    }
+    facts
+}
+
+/// What a reader must know before trusting the figures, if anything.
+pub(crate) fn warnings(log: &RunLog) -> Vec<String> {
+    let mut warnings = Vec::new();
+    if log.seconds.is_none() {
+        let ended = log.methods.iter().filter(|method| method.finish.is_some()).count();
+        let methods = counted(log.methods.len(), "method");
+        warnings.push(format!(
+            "This run has not finished: {ended} of {methods} ended. Figures are of the rounds so far."
+        ));
+    }
+    if log.truncated {
+        warnings.push(
+            "The log's last line is torn, as it is when a program is killed while it writes. \
+             It was left out."
+                .to_owned(),
+        );
+    }
+    warnings
+}
+
+/// The commands that lead here again, each with what it does.
+pub(crate) fn commands(run: &RunStarted) -> [(String, String); 2] {
+    [
+        (
+            "formant run experiment.toml".to_owned(),
+            format!(
+                "with Formant {} and the experiment file of this run; its seed is {}",
+                one_line(&run.formant),
+                run.seed
+            ),
+        ),
+        (
+            "formant report FOLDER".to_owned(),
+            "with the folder of the run, to write this report again from its events.jsonl"
+                .to_owned(),
+        ),
+    ]
+}
+
+fn clients(sizes: &[ClientSize]) -> String {
+    let range = |size: fn(&ClientSize) -> usize| {
+        let low = sizes.iter().map(size).min().unwrap_or(0);
+        let high = sizes.iter().map(size).max().unwrap_or(0);
+        let [low_text, high_text] = [low, high].map(|size| count(size as u64));
+        if low == high { low_text } else { format!("{low_text} to {high_text}") }
+    };
+    let number = count(sizes.len() as u64);
+    if sizes.is_empty() {
+        return number;
+    }
+    format!("{number}, with {} training and {} test samples", range(|s| s.train), range(|s| s.test))
+}
+
+/// The first value under a key, looking at outer objects before inner ones.
+fn find<'v>(value: &'v Value, key: &str) -> Option<&'v Value> {
+    let object = value.as_object()?;
+    object.get(key).or_else(|| object.values().find_map(|inner| find(inner, key)))
+}
+
+/// A small piece of configuration on one line: `kind dirichlet, alpha 0.5`.
+fn flat(value: &Value) -> String {
+    match value {
+        Value::Object(fields) => {
+            let fields = fields.iter().filter(|(_, value)| !value.is_null());
+            let shown = fields.map(|(key, value)| match value {
+                Value::Object(_) => format!("{key} ({})", flat(value)),
+                _ => format!("{key} {}", flat(value)),
+            });
+            shown.collect::<Vec<_>>().join(", ")
+        }
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_partition_is_found_wherever_the_experiment_keeps_it() {
+        let config = json!({
+            "name": "x",
+            "data": {"dataset": "mnist", "partition": {"kind": "dirichlet", "alpha": 0.5,
+                     "minimum": null, "test": {"share": 0.2}}},
+        });
+        let partition = find(&config, "partition").map(flat);
+        assert_eq!(partition.as_deref(), Some("kind dirichlet, alpha 0.5, test (share 0.2)"));
+        assert_eq!(find(&json!({"data": [1]}), "partition"), None);
+    }
+
+    #[test]
+    fn client_sizes_are_a_range_only_if_they_differ() {
+        let even = [ClientSize { train: 1200, test: 30 }; 3];
+        assert_eq!(clients(&even), "3, with 1,200 training and 30 test samples");
+        let uneven = [even[0], ClientSize { train: 8, test: 31 }];
+        assert_eq!(clients(&uneven), "2, with 8 to 1,200 training and 30 to 31 test samples");
+    }
+}

@@ -1,0 +1,126 @@
+//! One row of figures per method.
+
+use serde::Serialize;
+
+use formant_runtime::event::Phase;
+
+use crate::{Evaluation, Failure, MethodLog, RunLog};
+
+/// One method in figures. Accuracies are fractions from 0 to 1, absent where nothing was scored or
+/// the model had diverged; a best one is over rounds from 1 on, its first round if several tie.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Row {
+    /// Unique in the run.
+    pub label: String,
+    /// How tables call it.
+    pub title: String,
+    /// Whether it trains a generic model; if not, GM figures are of the averaged PM.
+    pub generic: bool,
+    /// Whether it trains personal models; if not, PM figures are of the GM on local test sets.
+    pub personal: bool,
+    /// Best GM accuracy.
+    pub gm_best: Option<f64>,
+    /// GM accuracy at the last evaluation.
+    pub gm_last: Option<f64>,
+    /// Best PM accuracy, weighted by local test sizes: the paper's figure.
+    pub pm_best: Option<f64>,
+    /// PM accuracy at the last evaluation, weighted likewise.
+    pub pm_last: Option<f64>,
+    /// Plain mean over clients at the last evaluation.
+    pub pm_mean_last: Option<f64>,
+    /// Mean of the worst tenth of the clients at the last evaluation.
+    pub worst_decile_last: Option<f64>,
+    /// The same at the round of the best PM.
+    pub worst_decile_best: Option<f64>,
+    /// The round of the best GM.
+    pub best_round_gm: Option<usize>,
+    /// The round of the best PM.
+    pub best_round_pm: Option<usize>,
+    /// Rounds completed.
+    pub rounds: usize,
+    /// Rounds planned.
+    pub planned: usize,
+    /// Whether the method ended, be it early.
+    pub finished: bool,
+    /// Wall time of training and evaluation.
+    pub seconds: f64,
+    /// Wall time of the finished rounds, without evaluation.
+    pub train_seconds: f64,
+    /// Encoded size of all accepted uploads.
+    pub uploaded_bytes: u64,
+    /// Samples trained on per second of the finished rounds' wall time, by all clients together.
+    pub samples_per_second: Option<f64>,
+    /// Client phases that failed.
+    pub failed_phases: usize,
+    /// The first of them.
+    pub first_failure: Option<Failure>,
+    /// Evaluations in which a figure was not a number.
+    pub diverged_evaluations: usize,
+    /// Why it stopped before its last round, if it did.
+    pub stopped: Option<String>,
+}
+
+/// Sums up a run, one row per method in the run's order.
+///
+/// Rows serialise to JSON as they are; figures that do not exist become `null`.
+pub fn rows(log: &RunLog) -> Vec<Row> {
+    log.methods.iter().map(|method| row(method, log.started.rounds)).collect()
+}
+
+fn row(method: &MethodLog, planned: usize) -> Row {
+    let best_gm = best(method, |evaluation| evaluation.gm);
+    let best_pm = best(method, |evaluation| evaluation.pm);
+    let last = method.last().map(|(_, evaluation)| evaluation);
+    let train_seconds = method.train_seconds();
+    let so_far = train_seconds + method.evaluation_seconds();
+    let at_best_pm = best_pm.and_then(|(round, _)| method.evaluations.get(&round));
+    Row {
+        label: method.info.label.clone(),
+        title: method.info.title.clone(),
+        generic: method.info.generic,
+        personal: method.info.personal,
+        gm_best: best_gm.map(|(_, accuracy)| accuracy),
+        gm_last: last.and_then(|evaluation| evaluation.gm),
+        pm_best: best_pm.map(|(_, accuracy)| accuracy),
+        pm_last: last.and_then(|evaluation| evaluation.pm),
+        pm_mean_last: last.and_then(|evaluation| evaluation.pm_mean),
+        worst_decile_last: last.and_then(|evaluation| evaluation.worst_decile),
+        worst_decile_best: at_best_pm.and_then(|evaluation| evaluation.worst_decile),
+        best_round_gm: best_gm.map(|(round, _)| round),
+        best_round_pm: best_pm.map(|(round, _)| round),
+        rounds: method.completed(),
+        planned,
+        finished: method.finish.is_some(),
+        seconds: method.finish.as_ref().map_or(so_far, |finish| finish.seconds),
+        train_seconds,
+        uploaded_bytes: method.uploaded_bytes(),
+        samples_per_second: samples_per_second(method, train_seconds),
+        failed_phases: method.failures().count(),
+        first_failure: method.failures().next().cloned(),
+        diverged_evaluations: method.evaluations.values().filter(|e| e.diverged).count(),
+        stopped: method.finish.as_ref().and_then(|finish| finish.stopped.clone()),
+    }
+}
+
+/// The best figure and its round. An untrained model does not count as an achievement.
+fn best(method: &MethodLog, figure: impl Fn(&Evaluation) -> Option<f64>) -> Option<(usize, f64)> {
+    let trained = method.evaluations.range(1..);
+    trained.filter_map(|(&round, evaluation)| Some((round, figure(evaluation)?))).fold(
+        None,
+        |best: Option<(usize, f64)>, next| match best {
+            Some(best) if best.1 >= next.1 => Some(best),
+            _ => Some(next),
+        },
+    )
+}
+
+/// Only finished rounds count on either side: a round in flight has samples but no time yet.
+fn samples_per_second(method: &MethodLog, train_seconds: f64) -> Option<f64> {
+    let samples: u64 = method
+        .rounds
+        .values()
+        .filter(|round| round.seconds.is_some())
+        .flat_map(|round| [Phase::Shared, Phase::Personal].map(|phase| round.phase(phase).samples))
+        .fold(0, u64::saturating_add);
+    (train_seconds > 0.0 && samples > 0).then(|| samples as f64 / train_seconds)
+}

@@ -1,0 +1,134 @@
+//! The results as a table for a terminal and for Markdown.
+
+use unicode_width::UnicodeWidthStr;
+
+use crate::Row;
+use crate::markdown::escaped;
+use crate::quantity::one_line;
+use crate::scoreboard::{Figure, HEADINGS, Scoreboard};
+
+const BOLD: &str = "\u{1b}[1m";
+const PLAIN: &str = "\u{1b}[0m";
+
+/// The results as a GitHub Markdown table whose columns line up on a terminal too.
+///
+/// The best of each GM and PM column is bold: with asterisks, or with an ANSI sequence if `colour`
+/// (then nothing is escaped for Markdown either). Figures in parentheses are not of the model that
+/// the column is about and do not compete; footnotes say why, and what failed.
+pub fn table(rows: &[Row], colour: bool) -> String {
+    let board = Scoreboard::new(rows);
+    let plain = |text: &str| if colour { one_line(text) } else { escaped(text) };
+    let mut columns = vec![Column::new(HEADINGS[0], false)];
+    for entry in &board.entries {
+        let mut name = plain(&entry.name);
+        if let Some(progress) = &entry.progress {
+            name = format!("{name}, {progress}");
+        }
+        if entry.noted {
+            name.push_str(" †");
+        }
+        columns[0].push(Cell::text(name));
+    }
+    for (place, heading) in HEADINGS[1..=5].iter().enumerate() {
+        let mut column = Column::new(heading, true);
+        for entry in &board.entries {
+            column.push(Cell::figure(&entry.figures[place], colour));
+        }
+        columns.push(column);
+    }
+    let mut time = Column::new(HEADINGS[6], true);
+    for entry in &board.entries {
+        time.push(Cell::text(entry.time.clone()));
+    }
+    columns.push(time);
+
+    let mut text = line(columns.iter().map(Column::heading));
+    text.push_str(&line(columns.iter().map(Column::rule)));
+    for row in 0..board.entries.len() {
+        text.push_str(&line(columns.iter().map(|column| column.cell(row))));
+    }
+    for (place, note) in board.notes.iter().enumerate() {
+        text.push_str(if place == 0 { "\n- " } else { "- " });
+        text.push_str(&plain(note));
+        text.push('\n');
+    }
+    text
+}
+
+fn line(cells: impl Iterator<Item = String>) -> String {
+    format!("| {} |\n", cells.collect::<Vec<_>>().join(" | "))
+}
+
+/// A cell in three parts, so that numbers line up whatever stands around them.
+#[derive(Default)]
+struct Cell {
+    before: &'static str,
+    body: String,
+    after: &'static str,
+    bold: bool,
+}
+
+impl Cell {
+    fn text(body: String) -> Self {
+        Self { body, ..Self::default() }
+    }
+
+    fn figure(figure: &Figure, colour: bool) -> Self {
+        let (before, after) = match (figure.aside, figure.best && !colour) {
+            (true, _) => ("(", ")"),
+            (false, true) => ("**", "**"),
+            (false, false) => ("", ""),
+        };
+        Self { before, body: figure.text.clone(), after, bold: figure.best && colour }
+    }
+}
+
+/// A column with the widths, on the screen, of its widest parts.
+struct Column {
+    heading: String,
+    right: bool,
+    cells: Vec<Cell>,
+    before: usize,
+    body: usize,
+    after: usize,
+}
+
+impl Column {
+    fn new(heading: &str, right: bool) -> Self {
+        let heading = heading.to_owned();
+        Self { heading, right, cells: Vec::new(), before: 0, body: 0, after: 0 }
+    }
+
+    fn push(&mut self, cell: Cell) {
+        self.before = self.before.max(cell.before.width());
+        self.body = self.body.max(cell.body.width());
+        self.after = self.after.max(cell.after.width());
+        self.cells.push(cell);
+    }
+
+    fn width(&self) -> usize {
+        // A Markdown rule needs three dashes, one of them a colon where the column leans right.
+        self.heading.width().max(self.before + self.body + self.after).max(3)
+    }
+
+    fn heading(&self) -> String {
+        let space = " ".repeat(self.width() - self.heading.width());
+        if self.right { space + &self.heading } else { format!("{}{space}", self.heading) }
+    }
+
+    fn rule(&self) -> String {
+        let dashes = "-".repeat(self.width() - 1);
+        if self.right { dashes + ":" } else { dashes + "-" }
+    }
+
+    fn cell(&self, row: usize) -> String {
+        let cell = &self.cells[row];
+        let used = cell.before.width() + cell.body.width() + cell.after.width();
+        let free = self.width() - used;
+        let trailing = if self.right { self.after - cell.after.width() } else { free };
+        let (leading, trailing) = (" ".repeat(free - trailing), " ".repeat(trailing));
+        let (bold, plain) = if cell.bold { (BOLD, PLAIN) } else { ("", "") };
+        let Cell { before, body, after, .. } = cell;
+        format!("{leading}{bold}{before}{body}{after}{plain}{trailing}")
+    }
+}

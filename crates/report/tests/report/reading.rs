@@ -1,0 +1,210 @@
+//! Which logs are read, how, and which are refused.
+
+use crate::synthetic::{comparison, evaluated, lines, log, method, parsed, round, started};
+use formant_report::{ReportError, RunLog};
+use formant_runtime::event::{Event, Phase};
+
+fn refusal(text: &str) -> String {
+    parsed(text).unwrap_err().to_string()
+}
+
+#[test]
+fn every_event_of_the_vocabulary_leaves_its_trace() {
+    let mut events = comparison();
+    events.push(Event::RunFinished { seconds: 99.0 });
+    let log = log(&events);
+    assert_eq!(log.seconds, Some(99.0));
+    assert!(!log.truncated);
+    let ditto = &log.methods[2];
+    assert_eq!(ditto.rounds.len(), 2);
+    assert_eq!(ditto.failures().count(), 2);
+    assert_eq!(ditto.uploaded_bytes(), 2 * 3 * 1_000);
+    assert_eq!(ditto.rounds[&1].broadcast_bytes, Some(900));
+    assert_eq!(ditto.rounds[&1].participants, 3);
+    let shared = ditto.phases(Phase::Shared);
+    assert_eq!((shared.phases, shared.samples, shared.steps), (6, 300, 30));
+    assert_eq!(shared.seconds, 1.5);
+    assert_eq!(ditto.rounds[&2].shared.mean_loss(), Some(1.0));
+    let finish = ditto.finish.as_ref().unwrap();
+    assert_eq!(finish.stopped.as_deref(), Some("every client diverged"));
+    assert_eq!(finish.fingerprint, "print-of-ditto");
+}
+
+#[test]
+fn kinds_from_a_later_version_are_skipped() {
+    let mut text = lines(&comparison());
+    let plain = parsed(&text).unwrap();
+    let header = text.find('\n').unwrap() + 1;
+    text.insert_str(header, "{\"event\":\"weather\",\"method\":\"nobody\",\"sky\":[1,null]}\n\n");
+    assert_eq!(parsed(&text).unwrap(), plain);
+}
+
+#[test]
+fn a_log_torn_at_any_byte_of_its_last_line_is_read_up_to_there() {
+    let events = comparison();
+    let kept = lines(&events[..events.len() - 1]);
+    let whole = lines(&events);
+    let expected = parsed(&kept).unwrap();
+    for end in kept.len() + 1..whole.len() - 1 {
+        let torn = RunLog::from_reader("e".as_ref(), &whole.as_bytes()[..end]).unwrap();
+        assert!(torn.truncated, "cut at byte {end}");
+        assert_eq!(torn.methods, expected.methods, "cut at byte {end}");
+    }
+    // Only the line feed is missing: the event is whole.
+    let unterminated = parsed(whole.trim_end()).unwrap();
+    assert!(!unterminated.truncated);
+    assert_eq!(unterminated, parsed(&whole).unwrap());
+}
+
+#[test]
+fn a_tail_of_zero_bytes_or_half_a_letter_is_torn_too() {
+    let mut bytes = lines(&comparison()).into_bytes();
+    bytes.extend([0; 17]);
+    assert!(RunLog::from_reader("e".as_ref(), &bytes[..]).unwrap().truncated);
+    let mut bytes = lines(&comparison()).into_bytes();
+    bytes.extend(b"{\"event\":\"\xce");
+    assert!(RunLog::from_reader("e".as_ref(), &bytes[..]).unwrap().truncated);
+}
+
+#[test]
+fn a_resumed_round_replaces_what_an_earlier_session_wrote_of_it() {
+    let mut events = vec![started(vec![method("a", "A", true, true)], 2, 3)];
+    for done in 1..=3 {
+        events.extend(round("a", done, 2, Some(9.0)));
+        events.push(evaluated("a", done, 0.1, 0.1, 2));
+    }
+    let header = events[0].clone();
+    events.push(header);
+    events.extend(round("a", 2, 2, Some(1.0)));
+    events.push(evaluated("a", 2, 0.5, 0.6, 2));
+    let log = log(&events);
+    let rounds = &log.methods[0].rounds;
+    assert_eq!(rounds.keys().copied().collect::<Vec<_>>(), [1, 2], "round 3 is still to be redone");
+    assert_eq!(rounds[&2].shared.phases, 2, "not counted twice");
+    assert_eq!(rounds[&2].shared.mean_loss(), Some(1.0));
+    assert_eq!(log.methods[0].uploaded_bytes(), 4_000);
+    assert_eq!(log.methods[0].last().map(|(round, e)| (round, e.gm)), Some((2, Some(0.5))));
+}
+
+#[test]
+fn of_two_evaluations_of_a_round_the_later_one_stands() {
+    let mut events = vec![started(vec![method("a", "A", true, true)], 2, 3)];
+    events.push(evaluated("a", 1, 0.9, 0.9, 2));
+    events.push(evaluated("a", 1, 0.4, 0.3, 2));
+    let log = log(&events);
+    assert_eq!(log.methods[0].evaluations.len(), 1);
+    assert_eq!(log.methods[0].evaluations[&1].gm, Some(0.4));
+}
+
+#[test]
+fn figures_that_are_not_numbers_mean_a_diverged_evaluation() {
+    let log = log(&comparison());
+    let diverged = &log.methods[2].evaluations[&2];
+    assert!(diverged.diverged);
+    assert_eq!((diverged.gm, diverged.gm_loss, diverged.pm), (None, None, Some(0.20)));
+    assert!(!log.methods[2].evaluations[&1].diverged);
+}
+
+#[test]
+fn a_client_without_test_samples_has_no_score_but_has_not_diverged() {
+    let text =
+        lines(&[started(vec![method("a", "A", true, true)], 2, 1), evaluated("a", 1, 0.5, 0.5, 2)]);
+    let unscored = text.replace("\"per_client\":[0.5,", "\"per_client\":[null,");
+    assert!(parsed(&unscored).unwrap().methods[0].evaluations[&1].diverged);
+    let no_samples = unscored.replacen("\"test\":20", "\"test\":0", 1);
+    let log = parsed(&no_samples).unwrap();
+    assert_eq!(log.methods[0].evaluations[&1].per_client, [None, Some(0.5)]);
+    assert!(!log.methods[0].evaluations[&1].diverged);
+}
+
+#[test]
+fn a_loss_that_is_not_a_number_is_counted_but_not_averaged() {
+    let mut events = vec![started(vec![method("a", "A", true, true)], 1, 2)];
+    events.extend(round("a", 1, 1, Some(f64::NAN)));
+    let log = log(&events);
+    let shared = log.methods[0].rounds[&1].shared;
+    assert_eq!((shared.diverged, shared.losses, shared.mean_loss()), (1, 0, None));
+}
+
+#[test]
+fn an_absent_log_is_named_with_the_remedy() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("events.jsonl");
+    let error = RunLog::read(&file).unwrap_err();
+    assert!(matches!(error, ReportError::Absent { .. }));
+    assert!(error.to_string().contains(&file.display().to_string()));
+    assert!(error.to_string().contains("formant run"));
+    // A file where a folder should be is the same mistake.
+    std::fs::write(&file, "").unwrap();
+    let below = RunLog::read(&file.join("events.jsonl")).unwrap_err();
+    assert!(matches!(below, ReportError::Absent { .. }));
+}
+
+#[test]
+fn empty_and_blank_logs_are_refused() {
+    for text in ["", "\n \n"] {
+        assert!(refusal(text).starts_with("runs/x/events.jsonl: the event log is empty"));
+    }
+}
+
+#[test]
+fn a_log_must_open_with_its_run() {
+    let headless = lines(&comparison()[1..]);
+    let message = refusal(&headless);
+    assert!(message.contains("runs/x/events.jsonl, line 1"), "{message}");
+    assert!(message.contains("method_started"), "says what is there: {message}");
+    let torn = refusal("{\"event\":\"run_sta");
+    assert!(torn.contains("run_started"), "{torn}");
+    assert!(matches!(parsed("PK\u{3}\u{4}").unwrap_err(), ReportError::NotStarted { .. }));
+}
+
+#[test]
+fn a_newer_format_is_refused_before_its_fields_are_looked_at() {
+    let message = refusal("{\"event\":\"run_started\",\"format\":2,\"formant\":\"3.1.4\"}\n");
+    for part in ["line 1", "format 2", "up to 1", "3.1.4"] {
+        assert!(message.contains(part), "{part} in {message}");
+    }
+}
+
+#[test]
+fn a_malformed_line_in_the_middle_is_refused_with_its_number() {
+    let events = comparison();
+    let (before, after) = (lines(&events[..4]), lines(&events[4..]));
+    for (broken, complaint) in [
+        ("{\"event\":\"eva", "no JSON"),
+        ("[1, 2]", "no `event`"),
+        ("{\"event\":\"uploaded\",\"method\":\"scd\",\"round\":1,\"client\":0}", "bytes"),
+        ("{\"event\":\"evaluated\",\"method\":\"scd\",\"round\":1}", "gm"),
+        ("{\"event\":\"round_started\",\"method\":\"scd\",\"round\":-1,\"participants\":[]}", "-1"),
+    ] {
+        let message = refusal(&format!("{before}{broken}\n{after}"));
+        assert!(message.contains("runs/x/events.jsonl, line 5: "), "{message}");
+        assert!(message.contains(complaint), "{complaint} in {message}");
+        assert!(message.contains("remove that line"), "{message}");
+    }
+}
+
+#[test]
+fn a_missing_figure_is_an_error_where_a_null_is_not() {
+    let text = lines(&comparison());
+    let without = text.replacen("\"worst_decile\":0.89,", "", 1);
+    assert_ne!(text, without);
+    assert!(refusal(&without).contains("worst_decile"));
+}
+
+#[test]
+fn a_stray_method_and_a_second_run_are_refused() {
+    let mut events = comparison();
+    events.push(evaluated("fedprox", 1, 0.5, 0.5, 3));
+    let message = refusal(&lines(&events));
+    assert!(message.contains("\"fedprox\"") && message.contains("fedavg, local, ditto, scd"));
+    let mut events = comparison();
+    events.push(started(vec![method("fedavg", "FedAvg", true, false)], 3, 3));
+    assert!(matches!(parsed(&lines(&events)).unwrap_err(), ReportError::SecondRun { .. }));
+}
+
+#[test]
+fn errors_quote_no_more_than_the_beginning_of_a_line() {
+    let long = format!("{{\"event\":\"run_started\",\"junk\":\"{}\"}}", "ü".repeat(5_000));
+    assert!(refusal(&long).chars().count() < 400);
+}

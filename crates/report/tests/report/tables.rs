@@ -1,0 +1,199 @@
+//! Rows and the table made of them.
+
+use crate::synthetic::{comparison, evaluated, finished, log, method, round, started};
+use formant_report::{Row, markdown, rows, table};
+use formant_runtime::event::Event;
+use unicode_width::UnicodeWidthStr;
+
+fn cells(table: &str, method: &str) -> Vec<String> {
+    let line = table.lines().find(|line| line.starts_with(&format!("| {method}"))).unwrap();
+    line.trim_matches('|').split(" | ").map(|cell| cell.trim().to_owned()).collect()
+}
+
+fn row(label: &str) -> Row {
+    rows(&log(&comparison())).into_iter().find(|row| row.label == label).unwrap()
+}
+
+#[test]
+fn best_is_over_trained_rounds_and_last_is_the_last_evaluation() {
+    let fedavg = row("fedavg");
+    assert_eq!(
+        (fedavg.gm_best, fedavg.best_round_gm, fedavg.gm_last),
+        (Some(0.974), Some(2), Some(0.95))
+    );
+    // Round 0 scored 0.99, before any training.
+    assert_eq!((fedavg.pm_best, fedavg.best_round_pm), (Some(0.931), Some(2)));
+    assert_eq!(fedavg.pm_mean_last, Some(0.92 - 0.01));
+    assert_eq!(fedavg.worst_decile_best, Some(0.931 - 0.1));
+    assert_eq!(fedavg.worst_decile_last, Some(0.92 - 0.1));
+    let local = row("local");
+    assert_eq!(local.best_round_pm, Some(2), "of equal rounds the first");
+}
+
+#[test]
+fn costs_come_from_finished_rounds() {
+    let fedavg = row("fedavg");
+    assert_eq!((fedavg.seconds, fedavg.train_seconds), (12.0, 6.0));
+    assert_eq!(fedavg.samples_per_second, Some(150.0), "2 phases x 3 clients x 50 samples in 2 s");
+    assert_eq!(fedavg.uploaded_bytes, 9_000);
+    let scd = row("scd");
+    assert!(!scd.finished);
+    assert_eq!((scd.rounds, scd.planned), (2, 3));
+    assert_eq!(scd.seconds, 2.0 * 2.0 + 3.0 * 0.5, "two rounds and three evaluations so far");
+
+    let mut events = comparison();
+    events.push(round("scd", 3, 3, Some(1.0))[0].clone());
+    events.extend(round("scd", 3, 3, Some(1.0)).into_iter().skip(1).take(4));
+    let in_flight = rows(&log(&events)).pop().unwrap();
+    assert_eq!(in_flight.samples_per_second, scd.samples_per_second);
+    assert_eq!(in_flight.rounds, 2);
+}
+
+#[test]
+fn troubles_are_counted() {
+    let ditto = row("ditto");
+    assert_eq!((ditto.failed_phases, ditto.diverged_evaluations), (2, 1));
+    assert_eq!(ditto.first_failure.unwrap().client, 1);
+    assert_eq!(ditto.stopped.as_deref(), Some("every client diverged"));
+    assert_eq!((ditto.gm_best, ditto.gm_last), (Some(0.60), None));
+}
+
+#[test]
+fn rows_serialise_with_null_for_what_is_not_there() {
+    let json = serde_json::to_value(rows(&log(&comparison()))).unwrap();
+    assert_eq!(json[2]["label"], "ditto");
+    assert_eq!(json[2]["gm_last"], serde_json::Value::Null);
+    assert_eq!(json[2]["first_failure"]["phase"], "shared");
+    assert_eq!(json[0]["gm_best"], 0.974);
+}
+
+#[test]
+fn the_whole_table_of_a_comparison() {
+    let text = table(&rows(&log(&comparison())), false);
+    let expected = "\
+| method             |  GM best |  GM last |  PM best |  PM last | worst 10 % |   time |
+| ------------------ | -------: | -------: | -------: | -------: | ---------: | -----: |
+| FedAvg             | **97.4** | **95.0** |  (93.1)  |  (92.0)  |     (82.0) | 12.0 s |
+| Local              |  (99.0)  |  (32.0)  |   75.0   | **75.0** |      65.0  | 12.0 s |
+| Ditto, round 2/3 † |   60.0   |      –   | **80.0** |   20.0   |      10.0  | 1m 01s |
+| SCD, round 2/3     |   71.0   |   71.0   |   75.0   |   74.0   |      64.0  |  5.5 s |
+
+- (GM) The method trains no generic model: in parentheses, its personal models averaged, on the \
+global test set. Not ranked.
+- (PM) The method trains no personal models: in parentheses, its generic model on the clients' own \
+test sets. Not ranked.
+- † Ditto: 2 client phases diverged or failed and counted for nothing; first in round 2, client 1, \
+shared phase: the loss is NaN; 1 evaluation met a diverged model, whose figures are not numbers; \
+stopped after round 2 of 3: every client diverged.
+";
+    assert_eq!(text, expected);
+}
+
+#[test]
+fn colour_replaces_the_asterisks_and_nothing_else_moves() {
+    let text = table(&rows(&log(&comparison())), true);
+    assert!(!text.contains('*'));
+    assert_eq!(text.matches("\u{1b}[1m").count(), 4);
+    assert_eq!(text.matches("\u{1b}[0m").count(), 4);
+    let plain = text.replace("\u{1b}[1m", "").replace("\u{1b}[0m", "");
+    let widths: Vec<_> = plain.lines().take(6).map(UnicodeWidthStr::width).collect();
+    assert!(widths.windows(2).all(|pair| pair[0] == pair[1]), "{widths:?}\n{plain}");
+}
+
+#[test]
+fn columns_line_up_by_width_on_the_screen_whatever_the_names() {
+    let mut events = vec![started(
+        vec![
+            method("a", "联邦平均", true, true),
+            method("b", "naïve | *bold* <script>", true, true),
+            method("c", "🙂 e\u{301}", true, true),
+            method("d", "\u{1b}[31mred\n", true, true),
+        ],
+        1,
+        1,
+    )];
+    for label in ["a", "b", "c", "d"] {
+        events.push(evaluated(label, 1, 0.5, 1.0, 1));
+        events.push(finished(label, 1, 7_200.0, None));
+    }
+    for colour in [false, true] {
+        let text = table(&rows(&log(&events)), colour);
+        let plain = text.replace("\u{1b}[1m", "").replace("\u{1b}[0m", "");
+        let widths: Vec<_> = plain.lines().map(UnicodeWidthStr::width).collect();
+        assert_eq!(widths.len(), 6);
+        assert!(widths.windows(2).all(|pair| pair[0] == pair[1]), "{widths:?}\n{plain}");
+        assert!(!plain.contains('\u{1b}'), "a name must not steer the terminal");
+    }
+    let text = table(&rows(&log(&events)), false);
+    assert!(text.contains(r"naïve \| \*bold\* \<script\>"));
+}
+
+#[test]
+fn figures_that_print_alike_share_the_mark_and_asides_never_get_it() {
+    let mut events = vec![started(
+        vec![
+            method("a", "A", true, true),
+            method("b", "B", true, true),
+            method("c", "C", false, false),
+        ],
+        1,
+        1,
+    )];
+    for (label, gm) in [("a", 0.81204), ("b", 0.81196), ("c", 0.99)] {
+        events.push(evaluated(label, 1, gm, gm, 1));
+    }
+    let text = table(&rows(&log(&events)), false);
+    assert_eq!(cells(&text, "A")[1], "**81.2**");
+    assert_eq!(cells(&text, "B")[1], "**81.2**");
+    assert_eq!(cells(&text, "C")[1], "(99.0)");
+}
+
+#[test]
+fn a_single_method_is_not_best_of_anything() {
+    let events =
+        [started(vec![method("a", "A", true, true)], 1, 1), evaluated("a", 1, 0.5, 0.5, 1)];
+    assert!(!table(&rows(&log(&events)), false).contains("**"));
+}
+
+#[test]
+fn methods_that_share_a_title_go_by_their_labels() {
+    let methods = vec![
+        method("ditto-0.1", "Ditto", true, true),
+        method("ditto-1", "Ditto", true, true),
+        method("scd", "SCD", true, true),
+    ];
+    let text = table(&rows(&log(&[started(methods, 1, 5)])), false);
+    for name in ["ditto-0.1, not started", "ditto-1, not started", "SCD, not started"] {
+        assert_eq!(cells(&text, name)[1..], ["–"; 6]);
+    }
+}
+
+#[test]
+fn a_run_without_methods_is_a_table_without_rows() {
+    let text = table(&rows(&log(&[started(vec![], 0, 0)])), false);
+    assert_eq!(text.lines().count(), 2);
+}
+
+#[test]
+fn the_markdown_report_holds_setting_table_and_commands() {
+    let mut events = comparison();
+    let open = markdown(&log(&events));
+    assert!(open.contains("> This run has not finished: 3 of 4 methods ended."));
+    events.push(Event::RunFinished { seconds: 3_700.0 });
+    let log = log(&events);
+    let text = markdown(&log);
+    assert!(text.starts_with("# a small comparison\n"));
+    for part in [
+        "- network: lenet5, 44,426 parameters",
+        "- clients: 3, with 100 to 102 training and 20 test samples",
+        "- partition: kind dirichlet, alpha 0.5",
+        "- seed: 7",
+        "- wall time: 1h 02m",
+        "`formant run experiment.toml`",
+        "- ditto: print-of-ditto",
+    ] {
+        assert!(text.contains(part), "{part}\nin\n{text}");
+    }
+    assert!(text.contains(&table(&rows(&log), false)));
+    assert!(!text.contains("has not finished"));
+}

@@ -1,0 +1,85 @@
+//! Checkpoints: a small manifest that names state files, replaced atomically.
+
+use crate::RuntimeError;
+use crate::files::{read, write_atomic};
+use crate::store::Stored;
+use serde::{Deserialize, Serialize};
+use std::collections::HashSet;
+use std::path::Path;
+
+/// The manifest's name in a run folder.
+pub const CHECKPOINT_FILE: &str = "checkpoint.json";
+
+/// The version of the manifest.
+const FORMAT: u32 = 1;
+
+/// Where a run stands. Everything after it can be computed again, bit for bit.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Checkpoint {
+    pub(crate) format: u32,
+    /// Index of the method under way; equal to the number of methods when the run is complete.
+    pub method: usize,
+    /// Rounds of it that are done.
+    pub round: usize,
+    /// Length of the event log that goes with it.
+    pub log_bytes: u64,
+    /// Wall time of the method so far.
+    pub method_seconds: f64,
+    /// Wall time of the run so far.
+    pub run_seconds: f64,
+    /// Highest file version in use.
+    pub version: u64,
+    /// The server's state, absent before the method's first checkpoint.
+    pub server: Option<Stored>,
+    /// Every client's state, absent where a client never took part.
+    pub clients: Vec<Option<Stored>>,
+}
+
+impl Checkpoint {
+    /// The state at the start of a method: nothing stored yet.
+    pub(crate) fn at_method(method: usize, log_bytes: u64, run_seconds: f64) -> Self {
+        Self {
+            format: FORMAT,
+            method,
+            round: 0,
+            log_bytes,
+            method_seconds: 0.0,
+            run_seconds,
+            version: 0,
+            server: None,
+            clients: Vec::new(),
+        }
+    }
+
+    /// Reads a run folder's checkpoint; `None` if there is none yet.
+    pub fn read(run_dir: &Path) -> Result<Option<Self>, RuntimeError> {
+        let path = run_dir.join(CHECKPOINT_FILE);
+        if !path.exists() {
+            return Ok(None);
+        }
+        let damaged = |found: String| RuntimeError::Damaged {
+            path: path.clone(),
+            found,
+            hint: "start the run again in a new folder".into(),
+        };
+        let checkpoint: Self =
+            serde_json::from_slice(&read(&path)?).map_err(|error| damaged(error.to_string()))?;
+        if checkpoint.format != FORMAT {
+            return Err(damaged(format!("format {} where this version reads {FORMAT}", checkpoint.format)));
+        }
+        Ok(Some(checkpoint))
+    }
+
+    /// Replaces the manifest.
+    pub(crate) fn write(&self, run_dir: &Path) -> Result<(), RuntimeError> {
+        let path = run_dir.join(CHECKPOINT_FILE);
+        let text = serde_json::to_vec_pretty(self)
+            .map_err(|error| RuntimeError::file("write", &path, error.into()))?;
+        write_atomic(&path, &text)
+    }
+
+    /// The state files that the manifest names.
+    pub(crate) fn files(&self) -> HashSet<&str> {
+        self.server.iter().chain(self.clients.iter().flatten()).map(|s| s.file.as_str()).collect()
+    }
+}

@@ -1,0 +1,61 @@
+//! What can go wrong while a run is under way.
+
+use formant_methods::MethodError;
+use std::path::{Path, PathBuf};
+
+/// A run could not start, go on or be resumed.
+#[derive(Debug, thiserror::Error)]
+pub enum RuntimeError {
+    /// A file could not be read or written.
+    #[error("cannot {action} {path}: {source}\nhint: {hint}", path = path.display())]
+    File {
+        /// Read, write, create, …
+        action: &'static str,
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+        /// What to do.
+        hint: String,
+    },
+    /// A file is there but does not say what it should.
+    #[error("{path} is damaged: {found}\nhint: {hint}", path = path.display())]
+    Damaged {
+        /// Which.
+        path: PathBuf,
+        /// What was found and what was expected.
+        found: String,
+        /// What to do.
+        hint: String,
+    },
+    /// Another process works in the same folder.
+    #[error("{path} is in use by another formant process\nhint: wait for it to finish, or choose another folder with --out", path = path.display())]
+    Locked {
+        /// The run folder.
+        path: PathBuf,
+    },
+    /// A run that has ended already.
+    #[error("the run in {path} is complete: there is nothing to resume\nhint: its report is {report}", path = path.display(), report = path.join("report.html").display())]
+    Complete {
+        /// The run folder.
+        path: PathBuf,
+    },
+    /// A method failed where no client can be blamed.
+    #[error(transparent)]
+    Method(#[from] MethodError),
+}
+
+impl RuntimeError {
+    /// A file error with the usual advice.
+    pub fn file(action: &'static str, path: &Path, source: std::io::Error) -> Self {
+        let hint = match source.kind() {
+            std::io::ErrorKind::NotFound => "check the path; the file or folder is not there".into(),
+            std::io::ErrorKind::PermissionDenied => "check who owns the folder and its permissions".into(),
+            std::io::ErrorKind::StorageFull => {
+                "free some space, then go on with `formant run --resume`".into()
+            }
+            _ => "check the path and the disk".to_owned(),
+        };
+        Self::File { action, path: path.into(), source, hint }
+    }
+}

@@ -1,0 +1,83 @@
+//! A run, fully decided: what the simulator executes.
+
+use crate::event::RunStarted;
+use formant_data::{Federation, Split};
+use formant_methods::{ErasedMethod, PhaseSettings};
+use formant_numerics::{Network, Sgd};
+
+/// Everything that a run needs; no key is looked up later.
+pub struct RunPlan {
+    /// The log's first line.
+    pub header: RunStarted,
+    /// The network that all models belong to.
+    pub network: Box<dyn Network>,
+    /// Data and clients.
+    pub federation: Federation,
+    /// The methods, run one after the other.
+    pub methods: Vec<MethodPlan>,
+    /// Keys all randomness.
+    pub seed: u64,
+    /// Rounds per method.
+    pub rounds: usize,
+    /// Share of the clients that take part in a round.
+    pub participation: f64,
+    /// When and on what models are scored.
+    pub evaluation: Evaluation,
+    /// Rounds between checkpoints.
+    pub checkpoint_every: usize,
+    /// Worker threads.
+    pub threads: usize,
+    /// Bytes of client states and uploads that may stay in memory; the rest lives on disk.
+    pub memory: u64,
+}
+
+impl RunPlan {
+    /// Samples on which client `client`'s PM is scored.
+    pub fn scored(&self, client: usize) -> &[u32] {
+        let data = &self.federation.clients[client];
+        match self.evaluation.split {
+            Split::Validation => &data.validation,
+            _ => &data.test,
+        }
+    }
+}
+
+/// When and on what models are scored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Evaluation {
+    /// Rounds between evaluations; the last round is always scored.
+    pub every: usize,
+    /// [`Split::Test`]: local test sets and the global one. [`Split::Validation`]: local validation
+    /// sets, and their union for the GM, so that no test sample is ever seen while tuning.
+    pub split: Split,
+}
+
+/// One method of a run.
+pub struct MethodPlan {
+    /// Unique in the run.
+    pub label: String,
+    /// The method.
+    pub method: Box<dyn ErasedMethod>,
+    /// `E_G` and the shared phase's optimiser.
+    pub shared: PhasePlan,
+    /// `E_p` and the personal phase's optimiser.
+    pub personal: PhasePlan,
+}
+
+/// The optimiser of one phase over all rounds.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct PhasePlan {
+    /// Settings of the first round.
+    pub first: PhaseSettings,
+    /// Factor on the learning rate from one round to the next.
+    pub decay: f64,
+}
+
+impl PhasePlan {
+    /// Settings of a round, counted from 1.
+    pub fn at(&self, round: usize) -> PhaseSettings {
+        let factor = self.decay.powi(round as i32 - 1);
+        let rate = (f64::from(self.first.sgd.learning_rate) * factor) as f32;
+        PhaseSettings { sgd: Sgd { learning_rate: rate, ..self.first.sgd }, ..self.first }
+    }
+}

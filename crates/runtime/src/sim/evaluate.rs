@@ -1,0 +1,191 @@
+//! Scores both models: the GM on the global test set, every PM on its client's own.
+
+use super::Session;
+use super::crew::{Crew, EVALUATION_BATCH};
+use crate::RuntimeError;
+use crate::event::{Evaluated, PersonalScore, Score};
+use crate::store::Store;
+use formant_data::{Images, Split};
+use formant_methods::{Local, Value};
+use formant_numerics::vector::WeightedMean;
+use formant_numerics::{Batch, Model, Network, Pass, Rng, Stream, Worker, accuracy_and_loss};
+use std::borrow::Cow;
+use std::time::Instant;
+
+impl Session<'_> {
+    /// Scores both models after a round. Nothing that training sees is changed.
+    pub(super) fn evaluate(
+        &self,
+        round: usize,
+        server: &Value,
+        store: &Store,
+        crew: &mut Crew,
+    ) -> Result<Evaluated, RuntimeError> {
+        let started = Instant::now();
+        let method = &*self.method.method;
+        let broadcast = method.broadcast(server)?;
+        let per_client = self.score_clients(round, &broadcast, store, crew)?;
+        let generic = match method.global_model(server)? {
+            Some(model) => model,
+            // The paper's remark: without a GM, the averaged PM is scored.
+            None => Cow::Owned(self.averaged_personal_model(round, &broadcast, store, crew)?),
+        };
+        let gm = self.score_global(&generic, crew)?;
+        let sizes: Vec<f64> =
+            (0..per_client.len()).map(|client| self.plan.scored(client).len() as f64).collect();
+        Ok(Evaluated {
+            method: self.method.label.clone(),
+            round,
+            gm,
+            pm: personal_score(per_client, &sizes),
+            seconds: started.elapsed().as_secs_f64(),
+        })
+    }
+
+    fn score_clients(
+        &self,
+        round: usize,
+        broadcast: &Value,
+        store: &Store,
+        crew: &mut Crew,
+    ) -> Result<Vec<f64>, RuntimeError> {
+        let clients: Vec<usize> = (0..self.plan.federation.clients.len()).collect();
+        let images = &self.plan.federation.dataset.train;
+        crew.run(&clients, |client, worker| {
+            self.with_personal_model(round, *client, broadcast, store, worker, |model, worker| {
+                let indices = self.plan.scored(*client);
+                let (right, _) = score(&*self.plan.network, model, images, indices, worker);
+                right as f64 / indices.len().max(1) as f64
+            })
+        })
+    }
+
+    /// Lends a client's personal model and gives its state back unchanged.
+    fn with_personal_model<T>(
+        &self,
+        round: usize,
+        client: usize,
+        broadcast: &Value,
+        store: &Store,
+        worker: &mut Worker,
+        look: impl FnOnce(&Model, &mut Worker) -> T,
+    ) -> Result<T, RuntimeError> {
+        let state = self.take_state(store, client)?;
+        let data = &self.plan.federation;
+        let rng = Rng::new(self.plan.seed, Stream::Evaluation, round as u64, client as u64);
+        let mut local = Local::new(
+            &*self.plan.network,
+            (&data.dataset.train, &data.clients[client].train),
+            worker,
+            (rng, self.method.personal.at(round.max(1)), round),
+        );
+        let model = self.method.method.personal_model(&state, broadcast, &mut local)?;
+        let seen = look(&model, worker);
+        drop(model);
+        store.give_back(client, state, false)?;
+        Ok(seen)
+    }
+
+    fn averaged_personal_model(
+        &self,
+        round: usize,
+        broadcast: &Value,
+        store: &Store,
+        crew: &mut Crew,
+    ) -> Result<Model, RuntimeError> {
+        let mut parameters = WeightedMean::new(self.init.parameters.len());
+        let mut buffers = WeightedMean::new(self.init.buffers.len());
+        // In client order on one worker: the sum must not depend on threads.
+        let mut means = crew.run(&[()], |(), worker| {
+            let (mut p, mut b) = (parameters.clone(), buffers.clone());
+            for client in 0..self.plan.federation.clients.len() {
+                let weight = self.plan.federation.clients[client].train.len() as f64;
+                self.with_personal_model(round, client, broadcast, store, worker, |model, _| {
+                    p.add(weight, &model.parameters);
+                    b.add(weight, &model.buffers);
+                })?;
+            }
+            Ok((p, b))
+        })?;
+        if let Some(done) = means.pop() {
+            (parameters, buffers) = done;
+        }
+        Ok(Model {
+            parameters: parameters.finish().unwrap_or_default(),
+            buffers: buffers.finish().unwrap_or_default(),
+        })
+    }
+
+    fn score_global(&self, model: &Model, crew: &mut Crew) -> Result<Score, RuntimeError> {
+        let data = &self.plan.federation;
+        let (images, indices): (&Images, Vec<u32>) = match self.plan.evaluation.split {
+            Split::Validation => {
+                let union = data.clients.iter().flat_map(|c| &c.validation).copied().collect();
+                (&data.dataset.train, union)
+            }
+            _ => (&data.dataset.test, (0..data.dataset.test.len() as u32).collect()),
+        };
+        let jobs: Vec<&[u32]> = indices.chunks(4 * EVALUATION_BATCH).collect();
+        let parts = crew.run(&jobs, |indices, worker| {
+            Ok(score(&*self.plan.network, model, images, indices, worker))
+        })?;
+        let count = indices.len().max(1) as f64;
+        let right: usize = parts.iter().map(|(right, _)| right).sum();
+        let loss: f64 = parts.iter().map(|(_, loss)| loss).sum();
+        Ok(Score { accuracy: right as f64 / count, loss: loss / count })
+    }
+}
+
+/// How many samples a model gets right, and the sum of its cross-entropies.
+fn score(
+    network: &dyn Network,
+    model: &Model,
+    images: &Images,
+    indices: &[u32],
+    worker: &mut Worker,
+) -> (usize, f64) {
+    let (mut right, mut loss) = (0, 0.0);
+    for chunk in indices.chunks(EVALUATION_BATCH) {
+        worker.inputs.resize(chunk.len() * network.input().len(), 0.0);
+        images.gather(chunk, &mut worker.inputs);
+        images.gather_labels(chunk, &mut worker.labels);
+        let batch = Batch { inputs: &worker.inputs, labels: &worker.labels };
+        let output = network.forward(Pass::Eval(model), &batch, &mut worker.workspace);
+        let (r, l) = accuracy_and_loss(output.logits, &worker.labels);
+        right += r;
+        loss += l;
+    }
+    (right, loss)
+}
+
+/// Means over clients, and the mean of the worst tenth.
+fn personal_score(per_client: Vec<f64>, sizes: &[f64]) -> PersonalScore {
+    let clients = per_client.len().max(1) as f64;
+    let total: f64 = sizes.iter().sum();
+    let weighted: f64 = per_client.iter().zip(sizes).map(|(a, n)| a * n).sum();
+    let mut sorted = per_client.clone();
+    sorted.sort_by(f64::total_cmp);
+    let tenth = sorted.len().div_ceil(10);
+    PersonalScore {
+        weighted: weighted / total.max(1.0),
+        mean: per_client.iter().sum::<f64>() / clients,
+        worst_decile: sorted.iter().take(tenth).sum::<f64>() / tenth.max(1) as f64,
+        per_client,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn personal_scores_are_the_means_they_say() {
+        let accuracies: Vec<f64> = (1..=20).map(|i| f64::from(i) / 20.0).collect();
+        let sizes: Vec<f64> = (1..=20).map(f64::from).collect();
+        let score = personal_score(accuracies, &sizes);
+        // Σ i²/20 / Σ i = 2870/20/210; the mean is 10.5/20; the worst two are 1/20 and 2/20.
+        assert!((score.weighted - 2870.0 / 20.0 / 210.0).abs() < 1e-12);
+        assert!((score.mean - 0.525).abs() < 1e-12);
+        assert!((score.worst_decile - 0.075).abs() < 1e-12);
+    }
+}
