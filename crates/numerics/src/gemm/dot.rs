@@ -4,10 +4,19 @@
 //! weights would cost more than the product. Both operands are contiguous along the depth, so the
 //! sums run in eight lanes over it.
 
-use super::kernel::dot_sums;
+use super::kernel::{dot_sums, vectorised};
 
 /// `y[i, o] = bias[o] + Σ_f x[i, f] w[o, f]`.
 pub(crate) fn dot_rows(x: &[f32], w: &[f32], bias: &[f32], y: &mut [f32], depth: usize) {
+    // As a whole, because the tails need the fused instruction too.
+    vectorised(
+        #[inline(always)]
+        || rows(x, w, bias, y, depth),
+    );
+}
+
+#[inline(always)]
+fn rows(x: &[f32], w: &[f32], bias: &[f32], y: &mut [f32], depth: usize) {
     let outputs = bias.len();
     let rows = x.len() / depth;
     let row = |i: usize| &x[i * depth..][..depth];
@@ -50,6 +59,7 @@ pub(crate) fn dot_rows(x: &[f32], w: &[f32], bias: &[f32], y: &mut [f32], depth:
     }
 }
 
+#[inline(always)]
 fn block<const MR: usize, const NR: usize>(
     x: [&[f32]; MR],
     w: [&[f32]; NR],
@@ -72,6 +82,7 @@ fn block<const MR: usize, const NR: usize>(
     sums
 }
 
+#[inline(always)]
 fn store<const MR: usize, const NR: usize>(
     sums: &[[f32; NR]; MR],
     bias: &[f32],

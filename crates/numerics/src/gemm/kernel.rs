@@ -225,6 +225,62 @@ unsafe fn dot_avx2<const MR: usize, const NR: usize>(
     out
 }
 
+/// A stretch of lanes that is contiguous in an image.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Run {
+    pub(super) lane: usize,
+    pub(super) from: usize,
+    pub(super) len: usize,
+}
+
+/// For every shift, copies all runs, moved by it, into a packed row of `width` lanes.
+///
+/// Copies go in whole vectors: what one writes too much, the next run or the next row overwrites,
+/// and the last row runs into the slack behind the panel.
+pub(super) fn copy_runs(
+    image: &[f32],
+    runs: &[Run],
+    shifts: &[usize],
+    width: usize,
+    out: &mut [f32],
+) {
+    let (Some(last), Some(shift)) = (runs.last(), shifts.iter().max()) else { return };
+    let reach = runs.iter().map(|run| run.from + run.len.next_multiple_of(8)).max().unwrap_or(0);
+    assert!(reach + shift <= image.len(), "a window reaches past the slack of its image");
+    let end = last.lane + last.len.next_multiple_of(8);
+    assert!(runs.iter().all(|run| run.lane + run.len <= width));
+    assert!((shifts.len() - 1) * width + end.max(width) <= out.len(), "panel without slack");
+    vectorised(
+        #[inline(always)]
+        || {
+            let mut out = out.as_mut_ptr();
+            for shift in shifts {
+                for run in runs {
+                    // SAFETY: the assertions bound `shift + from + len`, rounded up to whole vectors,
+                    // inside the image, and every row's furthest lane inside the panel.
+                    unsafe {
+                        let from = image.as_ptr().add(shift + run.from);
+                        let to = out.add(run.lane);
+                        if run.len <= 4 {
+                            to.cast::<[f32; 4]>()
+                                .write_unaligned(from.cast::<[f32; 4]>().read_unaligned());
+                            continue;
+                        }
+                        let mut done = 0;
+                        while done < run.len {
+                            let value = from.add(done).cast::<[f32; 8]>().read_unaligned();
+                            to.add(done).cast::<[f32; 8]>().write_unaligned(value);
+                            done += 8;
+                        }
+                    }
+                }
+                // SAFETY: one row further is still inside, or one past the end after the last.
+                out = unsafe { out.add(width) };
+            }
+        },
+    );
+}
+
 /// Runs element-wise work compiled for the best instruction set of this machine.
 ///
 /// The closure's body is inlined into a function with AVX2 switched on, so that plain loops

@@ -1,5 +1,8 @@
 //! What can be multiplied: anything that can pack a few lanes of itself into a panel.
 
+use super::DEPTH_BLOCK;
+use super::kernel::{Run, copy_runs};
+
 /// A matrix seen as lanes (rows of `A`, columns of `B`) along a depth.
 pub(crate) trait Operand {
     /// Packs `lanes` (first, count ≤ `W`) at `depth` (first, count) into `out[d * W + l]`.
@@ -82,47 +85,40 @@ pub(crate) struct Windows<'a> {
 }
 
 impl Windows<'_> {
-    /// Offset of the top left corner of the window at output position `p`, in channel 0.
-    fn corner(&self, p: usize) -> usize {
+    /// Top left corners, in channel 0, of the windows from output position `p` on.
+    fn corners(&self, p: usize, corners: &mut [usize]) {
         let (ho, wo) = self.output;
-        let (n, within) = (p / (ho * wo), p % (ho * wo));
-        let (y, x) = (within / wo, within % wo);
-        n * self.padded.0 * self.padded.1 + (y * self.padded.1 + x) * self.stride
-    }
-
-    /// Offset of depth `d` from a window's corner.
-    fn offset(&self, d: usize) -> usize {
-        let (kh, kw) = self.kernel;
-        let (c, within) = (d / (kh * kw), d % (kh * kw));
-        c * self.samples * self.padded.0 * self.padded.1
-            + (within / kw) * self.padded.1
-            + within % kw
-    }
-}
-
-/// A stretch of lanes that is contiguous in the image.
-#[derive(Clone, Copy, Default)]
-struct Run {
-    lane: usize,
-    from: usize,
-    len: usize,
-}
-
-/// Copies runs into one packed row, in whole vectors: what a vector writes too much, the next run
-/// (or the next row) overwrites.
-#[inline]
-fn copy_runs(image: &[f32], shift: usize, runs: &[Run], out: &mut [f32]) {
-    for run in runs {
-        let from = shift + run.from;
-        if run.len <= 4 {
-            out[run.lane..run.lane + 4].copy_from_slice(&image[from..from + 4]);
-            continue;
+        let (mut y, mut x) = (p / wo % ho, p % wo);
+        let mut image = p / (ho * wo) * self.padded.0 * self.padded.1;
+        for corner in corners {
+            *corner = image + (y * self.padded.1 + x) * self.stride;
+            x += 1;
+            if x == wo {
+                (x, y) = (0, y + 1);
+                if y == ho {
+                    y = 0;
+                    image += self.padded.0 * self.padded.1;
+                }
+            }
         }
-        let mut done = 0;
-        while done < run.len {
-            let (to, from) = (run.lane + done, from + done);
-            out[to..to + 8].copy_from_slice(&image[from..from + 8]);
-            done += 8;
+    }
+
+    /// Offsets of the kernel taps from tap `d` on, relative to a window's corner.
+    fn offsets(&self, d: usize, offsets: &mut [usize]) {
+        let (kh, kw) = self.kernel;
+        let (mut y, mut x) = (d / kw % kh, d % kw);
+        let plane = self.samples * self.padded.0 * self.padded.1;
+        let mut channel = d / (kh * kw) * plane;
+        for offset in offsets {
+            *offset = channel + y * self.padded.1 + x;
+            x += 1;
+            if x == kw {
+                (x, y) = (0, y + 1);
+                if y == kh {
+                    y = 0;
+                    channel += plane;
+                }
+            }
         }
     }
 }
@@ -135,23 +131,18 @@ impl Operand for Windows<'_> {
         out: &mut [f32],
     ) {
         let mut corners = [0usize; W];
-        for (l, corner) in corners.iter_mut().take(lanes).enumerate() {
-            *corner = self.corner(l0 + l);
-        }
-        let mut walk = DepthWalk::new(self, d0);
+        self.corners(l0, &mut corners[..lanes]);
+        let mut offsets = [0usize; DEPTH_BLOCK];
+        let offsets = &mut offsets[..depth];
+        self.offsets(d0, offsets);
         if self.stride == 1 {
             let mut runs = [Run::default(); W];
-            let runs = contiguous(&corners[..lanes], &mut runs);
-            for d in 0..depth {
-                copy_runs(self.image, walk.offset, runs, &mut out[d * W..]);
-                walk.step(self);
-            }
+            copy_runs(self.image, contiguous(&corners[..lanes], &mut runs), offsets, W, out);
         } else {
-            for d in 0..depth {
-                for (out, corner) in out[d * W..].iter_mut().zip(&corners[..lanes]) {
-                    *out = self.image[corner + walk.offset];
+            for (out, offset) in out.chunks_exact_mut(W).zip(offsets) {
+                for (out, corner) in out.iter_mut().zip(&corners[..lanes]) {
+                    *out = self.image[corner + *offset];
                 }
-                walk.step(self);
             }
         }
     }
@@ -167,56 +158,14 @@ impl Operand for WindowsTransposed<'_> {
         (d0, depth): (usize, usize),
         out: &mut [f32],
     ) {
-        let windows = &self.0;
         let mut offsets = [0usize; W];
-        for (l, offset) in offsets.iter_mut().take(lanes).enumerate() {
-            *offset = windows.offset(l0 + l);
-        }
+        self.0.offsets(l0, &mut offsets[..lanes]);
+        let mut corners = [0usize; DEPTH_BLOCK];
+        let corners = &mut corners[..depth];
+        self.0.corners(d0, corners);
+        // Taps of one kernel row are contiguous, whatever the stride.
         let mut runs = [Run::default(); W];
-        let runs = contiguous(&offsets[..lanes], &mut runs);
-        let wo = windows.output.1;
-        let mut column = d0 % wo;
-        let mut corner = windows.corner(d0);
-        for d in 0..depth {
-            copy_runs(windows.image, corner, runs, &mut out[d * W..]);
-            column += 1;
-            corner += windows.stride;
-            if column == wo && d + 1 < depth {
-                column = 0;
-                corner = windows.corner(d0 + d + 1);
-            }
-        }
-    }
-}
-
-/// Walks the depth `(channel, kernel row, kernel column)` without divisions.
-struct DepthWalk {
-    offset: usize,
-    row: usize,
-    column: usize,
-}
-
-impl DepthWalk {
-    fn new(windows: &Windows<'_>, d: usize) -> Self {
-        let (kh, kw) = windows.kernel;
-        Self { offset: windows.offset(d), row: d / kw % kh, column: d % kw }
-    }
-
-    #[inline]
-    fn step(&mut self, windows: &Windows<'_>) {
-        let (kh, kw) = windows.kernel;
-        self.column += 1;
-        self.offset += 1;
-        if self.column == kw {
-            self.column = 0;
-            self.row += 1;
-            self.offset += windows.padded.1 - kw;
-            if self.row == kh {
-                self.row = 0;
-                self.offset +=
-                    windows.samples * windows.padded.0 * windows.padded.1 - kh * windows.padded.1;
-            }
-        }
+        copy_runs(self.0.image, contiguous(&offsets[..lanes], &mut runs), corners, W, out);
     }
 }
 

@@ -13,8 +13,9 @@ use crate::Shape;
 use crate::gemm::{SLACK, Strided, Target, Windows, WindowsTransposed, multiply};
 use core::ops::Range;
 
-/// Output positions whose columns are made at a time on the way back to the input.
-const COLUMN_CHUNK: usize = 480;
+/// Output positions whose columns are made at a time on the way back to the input, about: whole
+/// images are taken, at least one.
+const COLUMN_CHUNK: usize = 512;
 
 /// A convolution of any kernel, stride and padding.
 #[derive(Debug, Clone)]
@@ -80,7 +81,7 @@ impl Conv {
             let gradient = self.output.channels * n * plane;
             (input.max(gradient) + SLACK, 0, self.weight.len())
         } else {
-            (input + SLACK, self.depth() * COLUMN_CHUNK, 0)
+            (input + SLACK, self.depth() * self.chunk_images() * self.output.plane(), 0)
         }
     }
 
@@ -229,70 +230,76 @@ impl Conv {
         scratch: &mut Scratch,
         n: usize,
     ) {
-        let positions = n * self.output.plane();
+        let (plane, positions) = (self.output.plane(), n * self.output.plane());
         let image = &mut target.data[..n * self.input.len()];
         if !target.accumulate {
             image.fill(0.0);
         }
-        for p0 in (0..positions).step_by(COLUMN_CHUNK) {
-            let chunk = COLUMN_CHUNK.min(positions - p0);
+        for first in (0..n).step_by(self.chunk_images()) {
+            let images = self.chunk_images().min(n - first);
+            let chunk = images * plane;
             multiply(
                 (self.depth(), chunk, self.output.channels),
                 &Strided { data: weight, lane: 1, depth: self.depth() },
-                &Strided { data: &d_output[p0..], lane: 1, depth: positions },
+                &Strided { data: &d_output[first * plane..], lane: 1, depth: positions },
                 Target { data: &mut scratch.columns, row_stride: chunk, accumulate: false },
                 &mut scratch.panels,
             );
             let columns = &scratch.columns[..self.depth() * chunk];
             crate::gemm::vectorised(
                 #[inline(always)]
-                || self.add_columns(columns, image, (p0, chunk), n),
+                || self.add_columns(columns, image, (first, images), n),
             );
         }
     }
 
-    /// Adds a chunk of columns back to the places of the image that they were taken from.
-    #[expect(
-        clippy::inline_always,
-        reason = "its body must land inside a caller that has AVX2 switched on"
-    )]
+    /// Images whose columns are made at a time.
+    fn chunk_images(&self) -> usize {
+        (COLUMN_CHUNK / self.output.plane()).max(1)
+    }
+
+    /// Output coordinates whose kernel tap `k` falls inside an image of `size`.
+    fn inside(&self, k: usize, size: usize, outputs: usize) -> Range<usize> {
+        let first = self.padding.saturating_sub(k).div_ceil(self.stride);
+        let end = (size + self.padding).saturating_sub(k).div_ceil(self.stride).min(outputs);
+        first..end.max(first)
+    }
+
+    /// Adds the columns of some images back to the places that they were taken from.
     #[inline(always)]
     fn add_columns(
         &self,
         columns: &[f32],
         image: &mut [f32],
-        (p0, chunk): (usize, usize),
+        (first, images): (usize, usize),
         n: usize,
     ) {
         let (kh, kw) = self.kernel;
-        let (ho, wo) = (self.output.height, self.output.width);
-        let (hi, wi) = (self.input.height, self.input.width);
-        for (d, row) in columns.chunks_exact(chunk).enumerate() {
+        let (wo, wi) = (self.output.width, self.input.width);
+        let plane = self.output.plane();
+        for (d, row) in columns.chunks_exact(images * plane).enumerate() {
             let (c, ky, kx) = (d / (kh * kw), d / kw % kh, d % kw);
-            // Output columns whose tap falls inside the image.
-            let first = self.padding.saturating_sub(kx).div_ceil(self.stride);
-            let last = (wi + self.padding).saturating_sub(kx).div_ceil(self.stride).min(wo);
-            let mut p = p0;
-            while p < p0 + chunk {
-                let (i, y, x) = (p / (ho * wo), p / wo % ho, p % wo);
-                let run = (wo - x).min(p0 + chunk - p);
-                let (from, to) = (x.max(first), (x + run).min(last));
-                let line = y * self.stride + ky;
-                if line >= self.padding && line < hi + self.padding && from < to {
-                    let base = ((c * n + i) * hi + line - self.padding) * wi;
-                    let start = base + from * self.stride + kx - self.padding;
-                    let values = &row[p - p0 + from - x..p - p0 + to - x];
+            let across = self.inside(kx, wi, wo);
+            if across.is_empty() {
+                continue;
+            }
+            for (i, from) in row.chunks_exact(plane).enumerate() {
+                let to =
+                    &mut image[(c * n + first + i) * self.input.plane()..][..self.input.plane()];
+                for y in self.inside(ky, self.input.height, self.output.height) {
+                    let line = y * self.stride + ky - self.padding;
+                    let start = line * wi + across.start * self.stride + kx - self.padding;
+                    let values = &from[y * wo..][across.clone()];
                     if self.stride == 1 {
-                        for (to, v) in image[start..start + values.len()].iter_mut().zip(values) {
+                        for (to, v) in to[start..start + values.len()].iter_mut().zip(values) {
                             *to += v;
                         }
                     } else {
-                        for (to, v) in image[start..].iter_mut().step_by(self.stride).zip(values) {
+                        for (to, v) in to[start..].iter_mut().step_by(self.stride).zip(values) {
                             *to += v;
                         }
                     }
                 }
-                p += run;
             }
         }
     }

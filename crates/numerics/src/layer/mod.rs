@@ -37,7 +37,6 @@ pub(crate) struct Scratch {
 #[derive(Debug, Default)]
 pub(crate) struct Saved {
     pub(crate) values: Vec<f32>,
-    pub(crate) indices: Vec<u32>,
     pub(crate) eval: bool,
 }
 

@@ -1,6 +1,6 @@
 //! Pooling: maximum (with ReLU folded in), average, and global average.
 
-use super::{InputGradient, Saved};
+use super::InputGradient;
 use crate::Shape;
 use crate::gemm::vectorised;
 
@@ -32,91 +32,142 @@ pub(crate) struct MaxPool {
 }
 
 impl MaxPool {
-    pub(crate) fn forward(&self, input: &[f32], output: &mut [f32], saved: &mut Saved, n: usize) {
+    /// Two by two without a border: the common case, kept free of branches.
+    fn is_pairs(&self) -> bool {
+        self.window.kernel == 2 && self.window.stride == 2 && self.window.padding == 0
+    }
+
+    pub(crate) fn forward(&self, input: &[f32], output: &mut [f32], n: usize) {
         let w = &self.window;
-        let (wi, wo) = (w.input.width, w.output.width);
         let planes = w.input.channels * n;
+        let input = input[..planes * w.input.plane()].chunks_exact(w.input.plane());
+        let output = output[..planes * w.output.plane()].chunks_exact_mut(w.output.plane());
         let floor = if self.relu { 0.0 } else { f32::NEG_INFINITY };
-        let pairs = w.kernel == 2 && w.stride == 2 && w.padding == 0;
-        for p in 0..planes {
-            let x = &input[p * w.input.plane()..][..w.input.plane()];
-            let base = p * w.output.plane();
-            if pairs {
-                // The common case: two rows, two columns, no border.
-                for oy in 0..w.output.height {
-                    let top = &x[2 * oy * wi..][..wi];
-                    let bottom = &x[(2 * oy + 1) * wi..][..wi];
-                    let out = &mut output[base + oy * wo..][..wo];
-                    let index = &mut saved.indices[base + oy * wo..][..wo];
-                    vectorised(
-                        #[inline(always)]
-                        || {
-                            for (ox, (out, index)) in out.iter_mut().zip(index).enumerate() {
-                                let (a, b) = (top[2 * ox], top[2 * ox + 1]);
-                                let (c, d) = (bottom[2 * ox], bottom[2 * ox + 1]);
-                                let at = (2 * oy * wi + 2 * ox) as u32;
-                                let (m, i) = larger((a, at), (b, at + 1));
-                                let (m, i) = larger((m, i), (c, at + wi as u32));
-                                let (m, i) = larger((m, i), (d, at + wi as u32 + 1));
-                                *out = if m < floor { floor } else { m };
-                                *index = i;
-                            }
-                        },
-                    );
-                }
-                continue;
-            }
-            for oy in 0..w.output.height {
-                for ox in 0..wo {
-                    let (mut best, mut at) = (f32::NEG_INFINITY, 0u32);
-                    for y in w.span(oy, w.input.height) {
-                        for xx in w.span(ox, wi) {
-                            (best, at) = larger((best, at), (x[y * wi + xx], (y * wi + xx) as u32));
-                        }
+        vectorised(
+            #[inline(always)]
+            || {
+                for (x, y) in input.zip(output) {
+                    if self.is_pairs() {
+                        self.forward_pairs(x, y, floor);
+                    } else {
+                        self.forward_any(x, y, floor);
                     }
-                    output[base + oy * wo + ox] = if best < floor { floor } else { best };
-                    saved.indices[base + oy * wo + ox] = at;
                 }
+            },
+        );
+    }
+
+    #[inline(always)]
+    fn forward_pairs(&self, x: &[f32], y: &mut [f32], floor: f32) {
+        let (wi, wo) = (self.window.input.width, self.window.output.width);
+        for (x, y) in x.chunks_exact(2 * wi).zip(y.chunks_exact_mut(wo)) {
+            let (top, bottom) = x.split_at(wi);
+            let (top, bottom) = (top.as_chunks::<2>().0, bottom.as_chunks::<2>().0);
+            for ((y, a), b) in y.iter_mut().zip(top).zip(bottom) {
+                *y = larger(larger(floor, larger(a[0], a[1])), larger(b[0], b[1]));
             }
         }
     }
 
+    #[inline(always)]
+    fn forward_any(&self, x: &[f32], y: &mut [f32], floor: f32) {
+        let w = &self.window;
+        for (at, y) in y.iter_mut().enumerate() {
+            let (oy, ox) = (at / w.output.width, at % w.output.width);
+            let mut best = floor;
+            for row in w.span(oy, w.input.height) {
+                for column in w.span(ox, w.input.width) {
+                    best = larger(best, x[row * w.input.width + column]);
+                }
+            }
+            *y = best;
+        }
+    }
+
+    /// The gradient goes to the first input of the window that equals the output, as in PyTorch.
     pub(crate) fn backward(
         &self,
-        output: &[f32],
+        (input, output): (&[f32], &[f32]),
         d_output: &[f32],
         d_input: &mut InputGradient<'_>,
-        saved: &Saved,
     ) {
         let w = &self.window;
         let planes = d_output.len() / w.output.plane();
-        if !d_input.accumulate {
-            d_input.data[..planes * w.input.plane()].fill(0.0);
+        let target = &mut d_input.data[..planes * w.input.plane()];
+        let whole =
+            self.is_pairs() && w.input.height.is_multiple_of(2) && w.input.width.is_multiple_of(2);
+        if !d_input.accumulate && !whole {
+            target.fill(0.0);
         }
-        for p in 0..planes {
-            let to = &mut d_input.data[p * w.input.plane()..][..w.input.plane()];
-            let range = p * w.output.plane()..(p + 1) * w.output.plane();
-            for ((d, y), at) in d_output[range.clone()]
-                .iter()
-                .zip(&output[range.clone()])
-                .zip(&saved.indices[range])
-            {
-                if !self.relu || *y > 0.0 {
-                    to[*at as usize] += d;
+        let planes =
+            target.chunks_exact_mut(w.input.plane()).zip(input.chunks_exact(w.input.plane())).zip(
+                output.chunks_exact(w.output.plane()).zip(d_output.chunks_exact(w.output.plane())),
+            );
+        let keep = if d_input.accumulate { 1.0 } else { 0.0 };
+        vectorised(
+            #[inline(always)]
+            || {
+                for ((target, x), (y, d)) in planes {
+                    if whole {
+                        self.backward_pairs((x, y), d, target, keep);
+                    } else {
+                        self.backward_any((x, y), d, target);
+                    }
                 }
+            },
+        );
+    }
+
+    #[inline(always)]
+    fn backward_pairs(&self, (x, y): (&[f32], &[f32]), d: &[f32], target: &mut [f32], keep: f32) {
+        let (wi, wo) = (self.window.input.width, self.window.output.width);
+        let rows = x.chunks_exact(2 * wi).zip(target.chunks_exact_mut(2 * wi));
+        for ((x, target), (y, d)) in rows.zip(y.chunks_exact(wo).zip(d.chunks_exact(wo))) {
+            let (top, bottom) = x.split_at(wi);
+            let (top, bottom) = (top.as_chunks::<2>().0, bottom.as_chunks::<2>().0);
+            let (to_top, to_bottom) = target.split_at_mut(wi);
+            let (to_top, to_bottom) =
+                (to_top.as_chunks_mut::<2>().0, to_bottom.as_chunks_mut::<2>().0);
+            for ox in 0..wo {
+                let (y, a, b) = (y[ox], top[ox], bottom[ox]);
+                let d = if self.relu && y <= 0.0 { 0.0 } else { d[ox] };
+                let hit = [a[0] == y, a[1] == y, b[0] == y, b[1] == y];
+                let first = [
+                    hit[0],
+                    hit[1] & !hit[0],
+                    hit[2] & !(hit[0] | hit[1]),
+                    hit[3] & !(hit[0] | hit[1] | hit[2]),
+                ];
+                let part = |i: usize| if first[i] { d } else { 0.0 };
+                to_top[ox] = [keep * to_top[ox][0] + part(0), keep * to_top[ox][1] + part(1)];
+                to_bottom[ox] =
+                    [keep * to_bottom[ox][0] + part(2), keep * to_bottom[ox][1] + part(3)];
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn backward_any(&self, (x, y): (&[f32], &[f32]), d: &[f32], target: &mut [f32]) {
+        let w = &self.window;
+        for (at, (y, d)) in y.iter().zip(d).enumerate() {
+            if self.relu && *y <= 0.0 {
+                continue;
+            }
+            let (oy, ox) = (at / w.output.width, at % w.output.width);
+            let mut window = w.span(oy, w.input.height).flat_map(|row| {
+                w.span(ox, w.input.width).map(move |column| row * w.input.width + column)
+            });
+            if let Some(first) = window.find(|i| x[*i] == *y) {
+                target[first] += d;
             }
         }
     }
 }
 
-/// The first of two equal values wins, as in PyTorch; a NaN wins over everything.
-#[expect(
-    clippy::inline_always,
-    reason = "its body must land inside a caller that has AVX2 switched on"
-)]
+/// A NaN on the right wins, so that a divergence is not pooled away.
 #[inline(always)]
-fn larger(a: (f32, u32), b: (f32, u32)) -> (f32, u32) {
-    if b.0 > a.0 || b.0.is_nan() { b } else { a }
+fn larger(a: f32, b: f32) -> f32 {
+    if b <= a { a } else { b }
 }
 
 /// The mean of each window; a border counts as zeros, as in PyTorch.

@@ -169,7 +169,7 @@ impl Tape {
                     None => norm.forward_fixed((parameters, fixed), input, &mut output, saved, n),
                 },
                 Op::GroupNorm(norm) => norm.forward(parameters, input, &mut output, saved, n),
-                Op::MaxPool(pool) => pool.forward(input, &mut output, saved, n),
+                Op::MaxPool(pool) => pool.forward(input, &mut output, n),
                 Op::AveragePool(pool) => pool.forward(input, &mut output, n),
                 Op::GlobalAveragePool(pool) => pool.forward(input, &mut output, n),
                 Op::Flatten(channels, plane) => {
@@ -230,7 +230,7 @@ impl Network for Tape {
         let (mut padded, mut columns, mut weights) = (0, 0, 0);
         let mut saved: Vec<Saved> = Vec::with_capacity(self.nodes.len());
         for node in &self.nodes {
-            let (mut values, mut indices) = (0, 0);
+            let mut values = 0;
             match &node.op {
                 Op::Conv(conv) => {
                     let need = conv.scratch(batch);
@@ -240,10 +240,9 @@ impl Network for Tape {
                 }
                 Op::BatchNorm(norm) => values = 2 * norm.channels,
                 Op::GroupNorm(norm) => values = 2 * norm.groups * batch,
-                Op::MaxPool(_) => indices = batch * self.sizes[node.output],
                 _ => {}
             }
-            saved.push(Saved { values: vec![0.0; values], indices: vec![0; indices], eval: false });
+            saved.push(Saved { values: vec![0.0; values], eval: false });
         }
         let buffers =
             |sizes: &[usize]| sizes.iter().map(|s| vec![0.0; s * batch + SLACK]).collect();
@@ -333,7 +332,7 @@ impl Network for Tape {
                     norm.backward(w, (input, output), d, target, gradient, &work.saved[i]);
                 }
                 (Op::MaxPool(pool), Some(mut target)) => {
-                    pool.backward(output, d, &mut target, &work.saved[i]);
+                    pool.backward((input, output), d, &mut target);
                 }
                 (Op::AveragePool(pool), Some(mut target)) => pool.backward(d, &mut target),
                 (Op::GlobalAveragePool(pool), Some(mut target)) => pool.backward(d, &mut target),
