@@ -22,8 +22,8 @@ pub(crate) fn facts(log: &RunLog) -> Vec<(&'static str, String)> {
         ("network", format!("{}, {} parameters", run.network, count(run.parameters as u64))),
         ("clients", clients(&run.clients)),
     ];
-    if let Some(partition) = find(&run.config, "partition") {
-        facts.push(("partition", flat(partition)));
+    if let Some(partition) = partition(&run.config) {
+        facts.push(("partition", partition));
     }
     facts.push(("rounds", count(run.rounds as u64)));
     facts.push(("seed", run.seed.to_string()));
@@ -87,26 +87,16 @@ fn clients(sizes: &[ClientSize]) -> String {
     format!("{number}, with {} training and {} test samples", range(|s| s.train), range(|s| s.test))
 }
 
-/// The first value under a key, looking at outer objects before inner ones.
-fn find<'v>(value: &'v Value, key: &str) -> Option<&'v Value> {
-    let object = value.as_object()?;
-    object.get(key).or_else(|| object.values().find_map(|inner| find(inner, key)))
-}
-
-/// A small piece of configuration on one line: `kind dirichlet, alpha 0.5`.
-fn flat(value: &Value) -> String {
-    match value {
-        Value::Object(fields) => {
-            let fields = fields.iter().filter(|(_, value)| !value.is_null());
-            let shown = fields.map(|(key, value)| match value {
-                Value::Object(_) => format!("{key} ({})", flat(value)),
-                _ => format!("{key} {}", flat(value)),
-            });
-            shown.collect::<Vec<_>>().join(", ")
+/// How the data is divided, with the parameter that goes with it: `dirichlet, alpha 0.5`.
+fn partition(config: &Value) -> Option<String> {
+    let data = config.get("data")?;
+    let mut text = data.get("partition")?.as_str()?.to_owned();
+    for (key, words) in [("alpha", "alpha"), ("classes_per_client", "classes per client")] {
+        if let Some(value) = data.get(key) {
+            text.push_str(&format!(", {words} {value}"));
         }
-        Value::String(text) => text.clone(),
-        other => other.to_string(),
     }
+    Some(text)
 }
 
 #[cfg(test)]
@@ -116,15 +106,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_partition_is_found_wherever_the_experiment_keeps_it() {
-        let config = json!({
-            "name": "x",
-            "data": {"dataset": "mnist", "partition": {"kind": "dirichlet", "alpha": 0.5,
-                     "minimum": null, "test": {"share": 0.2}}},
-        });
-        let partition = find(&config, "partition").map(flat);
-        assert_eq!(partition.as_deref(), Some("kind dirichlet, alpha 0.5, test (share 0.2)"));
-        assert_eq!(find(&json!({"data": [1]}), "partition"), None);
+    fn the_partition_is_shown_with_its_parameter() {
+        let shown = |data: Value| partition(&json!({ "data": data }));
+        let dirichlet = shown(json!({"partition": "dirichlet", "alpha": 0.5}));
+        assert_eq!(dirichlet.as_deref(), Some("dirichlet, alpha 0.5"));
+        let pathological = shown(json!({"partition": "pathological", "classes_per_client": 2}));
+        assert_eq!(pathological.as_deref(), Some("pathological, classes per client 2"));
+        assert_eq!(shown(json!({"partition": "iid"})).as_deref(), Some("iid"));
+        assert_eq!(partition(&json!({})), None);
     }
 
     #[test]

@@ -24,7 +24,7 @@ pub(crate) fn started(methods: Vec<MethodInfo>, clients: usize, rounds: usize) -
         name: "a small comparison".to_owned(),
         seed: 7,
         rounds,
-        config: json!({"data": {"partition": {"kind": "dirichlet", "alpha": 0.5}}}),
+        config: json!({"data": {"partition": "dirichlet", "alpha": 0.5}}),
         network: "lenet5".to_owned(),
         parameters: 44_426,
         dataset: "fashion-mnist".to_owned(),

@@ -186,7 +186,7 @@ fn the_markdown_report_holds_setting_table_and_commands() {
     for part in [
         "- network: lenet5, 44,426 parameters",
         "- clients: 3, with 100 to 102 training and 20 test samples",
-        "- partition: kind dirichlet, alpha 0.5",
+        "- partition: dirichlet, alpha 0.5",
         "- seed: 7",
         "- wall time: 1h 02m",
         "`formant run experiment.toml`",
