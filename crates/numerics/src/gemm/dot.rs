@@ -15,6 +15,10 @@ pub(crate) fn dot_rows(x: &[f32], w: &[f32], bias: &[f32], y: &mut [f32], depth:
     );
 }
 
+#[expect(
+    clippy::inline_always,
+    reason = "its body must land inside a caller that has AVX2 switched on"
+)]
 #[inline(always)]
 fn rows(x: &[f32], w: &[f32], bias: &[f32], y: &mut [f32], depth: usize) {
     let outputs = bias.len();
@@ -59,6 +63,10 @@ fn rows(x: &[f32], w: &[f32], bias: &[f32], y: &mut [f32], depth: usize) {
     }
 }
 
+#[expect(
+    clippy::inline_always,
+    reason = "its body must land inside a caller that has AVX2 switched on"
+)]
 #[inline(always)]
 fn block<const MR: usize, const NR: usize>(
     x: [&[f32]; MR],
@@ -82,6 +90,10 @@ fn block<const MR: usize, const NR: usize>(
     sums
 }
 
+#[expect(
+    clippy::inline_always,
+    reason = "its body must land inside a caller that has AVX2 switched on"
+)]
 #[inline(always)]
 fn store<const MR: usize, const NR: usize>(
     sums: &[[f32; NR]; MR],

@@ -266,6 +266,10 @@ impl Conv {
     }
 
     /// Adds the columns of some images back to the places that they were taken from.
+    #[expect(
+        clippy::inline_always,
+        reason = "its body must land inside a caller that has AVX2 switched on"
+    )]
     #[inline(always)]
     fn add_columns(
         &self,

@@ -57,6 +57,10 @@ impl MaxPool {
         );
     }
 
+    #[expect(
+        clippy::inline_always,
+        reason = "its body must land inside a caller that has AVX2 switched on"
+    )]
     #[inline(always)]
     fn forward_pairs(&self, x: &[f32], y: &mut [f32], floor: f32) {
         let (wi, wo) = (self.window.input.width, self.window.output.width);
@@ -69,6 +73,10 @@ impl MaxPool {
         }
     }
 
+    #[expect(
+        clippy::inline_always,
+        reason = "its body must land inside a caller that has AVX2 switched on"
+    )]
     #[inline(always)]
     fn forward_any(&self, x: &[f32], y: &mut [f32], floor: f32) {
         let w = &self.window;
@@ -103,13 +111,13 @@ impl MaxPool {
             target.chunks_exact_mut(w.input.plane()).zip(input.chunks_exact(w.input.plane())).zip(
                 output.chunks_exact(w.output.plane()).zip(d_output.chunks_exact(w.output.plane())),
             );
-        let keep = if d_input.accumulate { 1.0 } else { 0.0 };
+        let accumulate = d_input.accumulate;
         vectorised(
             #[inline(always)]
             || {
                 for ((target, x), (y, d)) in planes {
                     if whole {
-                        self.backward_pairs((x, y), d, target, keep);
+                        self.backward_pairs((x, y), d, target, accumulate);
                     } else {
                         self.backward_any((x, y), d, target);
                     }
@@ -118,8 +126,19 @@ impl MaxPool {
         );
     }
 
+    #[expect(
+        clippy::inline_always,
+        clippy::needless_bitwise_bool,
+        reason = "its body must land inside a caller that has AVX2 switched on, free of branches"
+    )]
     #[inline(always)]
-    fn backward_pairs(&self, (x, y): (&[f32], &[f32]), d: &[f32], target: &mut [f32], keep: f32) {
+    fn backward_pairs(
+        &self,
+        (x, y): (&[f32], &[f32]),
+        d: &[f32],
+        target: &mut [f32],
+        accumulate: bool,
+    ) {
         let (wi, wo) = (self.window.input.width, self.window.output.width);
         let rows = x.chunks_exact(2 * wi).zip(target.chunks_exact_mut(2 * wi));
         for ((x, target), (y, d)) in rows.zip(y.chunks_exact(wo).zip(d.chunks_exact(wo))) {
@@ -138,14 +157,21 @@ impl MaxPool {
                     hit[2] & !(hit[0] | hit[1]),
                     hit[3] & !(hit[0] | hit[1] | hit[2]),
                 ];
-                let part = |i: usize| if first[i] { d } else { 0.0 };
-                to_top[ox] = [keep * to_top[ox][0] + part(0), keep * to_top[ox][1] + part(1)];
-                to_bottom[ox] =
-                    [keep * to_bottom[ox][0] + part(2), keep * to_bottom[ox][1] + part(3)];
+                // What stands there may be a NaN of an earlier client: it is dropped, not weighed.
+                let sum = |old: f32, i: usize| {
+                    let part = if first[i] { d } else { 0.0 };
+                    if accumulate { old + part } else { part }
+                };
+                to_top[ox] = [sum(to_top[ox][0], 0), sum(to_top[ox][1], 1)];
+                to_bottom[ox] = [sum(to_bottom[ox][0], 2), sum(to_bottom[ox][1], 3)];
             }
         }
     }
 
+    #[expect(
+        clippy::inline_always,
+        reason = "its body must land inside a caller that has AVX2 switched on"
+    )]
     #[inline(always)]
     fn backward_any(&self, (x, y): (&[f32], &[f32]), d: &[f32], target: &mut [f32]) {
         let w = &self.window;
@@ -164,10 +190,14 @@ impl MaxPool {
     }
 }
 
-/// A NaN on the right wins, so that a divergence is not pooled away.
+/// A NaN on either side wins, as in PyTorch, so that a divergence is not pooled away.
+#[expect(
+    clippy::inline_always,
+    reason = "its body must land inside a caller that has AVX2 switched on"
+)]
 #[inline(always)]
 fn larger(a: f32, b: f32) -> f32 {
-    if b <= a { a } else { b }
+    if b <= a || a.is_nan() { a } else { b }
 }
 
 /// The mean of each window; a border counts as zeros, as in PyTorch.
@@ -245,6 +275,27 @@ impl GlobalAveragePool {
                 for to in &mut d_input.data[(c * n + i) * self.plane..][..self.plane] {
                     *to = if d_input.accumulate { *to + d } else { d };
                 }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_nan_anywhere_in_the_window_is_seen() {
+        for (kernel, relu) in [(2, true), (2, false), (3, true), (3, false)] {
+            let input = Shape::new(1, kernel, kernel);
+            let output = Shape::new(1, 1, 1);
+            let window = Window { input, output, kernel, stride: kernel, padding: 0 };
+            for at in 0..input.len() {
+                let mut x = vec![1.0; input.len()];
+                x[at] = f32::NAN;
+                let mut y = [0.0];
+                MaxPool { window, relu }.forward(&x, &mut y, 1);
+                assert!(y[0].is_nan(), "{kernel}x{kernel}, a NaN at {at}");
             }
         }
     }

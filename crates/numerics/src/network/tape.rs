@@ -120,6 +120,23 @@ pub struct Workspace {
     scratch: Scratch,
 }
 
+#[cfg(test)]
+impl Workspace {
+    /// Leaves NaN wherever a pass of a diverged client could.
+    pub(super) fn poison(&mut self) {
+        let Scratch { padded, columns, weights, .. } = &mut self.scratch;
+        for values in self
+            .activations
+            .iter_mut()
+            .chain(&mut self.gradients)
+            .chain([padded, columns, weights])
+            .chain(self.saved.iter_mut().map(|saved| &mut saved.values))
+        {
+            values.fill(f32::NAN);
+        }
+    }
+}
+
 impl Tape {
     pub(super) fn new(
         layout: Layout,

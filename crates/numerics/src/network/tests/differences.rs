@@ -14,7 +14,7 @@ const PROBES: usize = 4;
 /// Powers of two, so that the points are exact.
 const STEPS: [f32; 4] = [1.0 / 128.0, 1.0 / 512.0, 1.0 / 2048.0, 1.0 / 8192.0];
 /// Largest error of a slope, as a share of the steepest slope in its tensor.
-const BOUND: f64 = 5e-2;
+const BOUND: f64 = 2e-2;
 
 struct Probe {
     network: Box<dyn Network>,
@@ -81,7 +81,7 @@ impl Probe {
                     for slope in [right - left, 2.0 * (right - here), 2.0 * (here - left)] {
                         error = error.min((slope / (2.0 * h) - want).abs() / scale);
                     }
-                    if error < BOUND / 10.0 {
+                    if error < BOUND / 4.0 {
                         break;
                     }
                 }

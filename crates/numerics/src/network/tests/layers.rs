@@ -86,13 +86,16 @@ impl Case {
         let layout = net.layout();
         let mut work = net.workspace(n + 2);
         let mut gradient = vec![f32::NAN; layout.parameters()];
-        // A larger batch before leaves its traces everywhere, and none may show afterwards.
+        // A larger batch of a client that diverged leaves its NaNs everywhere the worker's memory
+        // reaches, and none may show afterwards.
         let mut trampled = model(layout);
-        let larger = Samples::new(net.input(), n + 2, CLASSES);
+        let mut larger = Samples::new(net.input(), n + 2, CLASSES);
+        larger.inputs.fill(f32::NAN);
         net.forward(Pass::Train(&mut trampled), &larger.batch(), &mut work);
-        let noise = vec![1.0; (n + 2) * CLASSES];
+        let noise = vec![f32::NAN; (n + 2) * CLASSES];
         let seed = OutputGradient { logits: &noise, features: None };
         net.backward(&trampled, seed, Part::All, &mut work, &mut gradient);
+        work.poison();
 
         let mut model: Model = model(layout);
         let samples = Samples::new(net.input(), n, CLASSES);
