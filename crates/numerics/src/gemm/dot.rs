@@ -30,11 +30,11 @@ fn rows(x: &[f32], w: &[f32], bias: &[f32], y: &mut [f32], depth: usize) {
         let wide = outputs - o >= 4;
         let mut i = 0;
         while i < rows {
-            let tall = rows - i >= 3;
+            let tall = rows - i >= 2;
             match (tall, wide) {
                 (true, true) => {
                     let sums = block(
-                        [row(i), row(i + 1), row(i + 2)],
+                        [row(i), row(i + 1)],
                         [weight(o), weight(o + 1), weight(o + 2), weight(o + 3)],
                         depth,
                     );
@@ -49,7 +49,7 @@ fn rows(x: &[f32], w: &[f32], bias: &[f32], y: &mut [f32], depth: usize) {
                     store(&sums, bias, y, (i, o), outputs);
                 }
                 (true, false) => {
-                    let sums = block([row(i), row(i + 1), row(i + 2)], [weight(o)], depth);
+                    let sums = block([row(i), row(i + 1)], [weight(o)], depth);
                     store(&sums, bias, y, (i, o), outputs);
                 }
                 (false, false) => {
@@ -57,7 +57,7 @@ fn rows(x: &[f32], w: &[f32], bias: &[f32], y: &mut [f32], depth: usize) {
                     store(&sums, bias, y, (i, o), outputs);
                 }
             }
-            i += if tall { 3 } else { 1 };
+            i += if tall { 2 } else { 1 };
         }
         o += if wide { 4 } else { 1 };
     }

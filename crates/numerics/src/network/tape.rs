@@ -70,6 +70,8 @@ struct GradientPlan {
     buffer: Vec<usize>,
     /// Values per sample of each buffer.
     sizes: Vec<usize>,
+    /// Per activation: whether anything before it learns, so that its gradient is wanted.
+    trained: Vec<bool>,
     /// Per node: whether its input gradient (and its second one) adds to another reader's.
     accumulate: Vec<(bool, bool)>,
 }
@@ -80,8 +82,16 @@ impl GradientPlan {
         let mut plan = Self {
             buffer: vec![NONE; sizes.len()],
             sizes: Vec::new(),
+            trained: vec![false; sizes.len()],
             accumulate: vec![(false, false); nodes.len()],
         };
+        for node in nodes {
+            plan.trained[node.output] = match node.op {
+                Op::Conv(_) | Op::Linear(_) | Op::BatchNorm(_) | Op::GroupNorm(_) => true,
+                Op::AddRelu(other) => plan.trained[node.input] || plan.trained[other],
+                _ => plan.trained[node.input],
+            };
+        }
         let mut free: Vec<usize> = Vec::new();
         let claim = |plan: &mut Self, free: &mut Vec<usize>, slot: usize| -> bool {
             if slot == 0 || plan.buffer[slot] != NONE {
@@ -325,10 +335,10 @@ impl Network for Tape {
             let stop = is_head && part == Part::Head;
             let len = n * self.sizes[node.output];
             let mut d_output = take(&mut work.gradients[plan.buffer[node.output]]);
-            let mut d_input = if node.input == 0 || stop {
-                None
-            } else {
+            let mut d_input = if plan.trained[node.input] && !stop {
                 Some(take(&mut work.gradients[plan.buffer[node.input]]))
+            } else {
+                None
             };
             let (accumulate, accumulate_other) = plan.accumulate[i];
             let target = d_input.as_mut().map(|data| InputGradient { data, accumulate });
