@@ -1,12 +1,13 @@
 //! The command line.
 
+use clap::builder::RangedI64ValueParser;
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
 
 /// Personalized federated learning: one generic model for everyone, one personal model for each
 /// client, trained together.
 #[derive(Debug, Parser)]
-#[command(name = "formant", version, about, after_help = EXAMPLES)]
+#[command(name = "formant", version, after_help = EXAMPLES)]
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: Command,
@@ -19,6 +20,16 @@ Examples:
   formant init && formant run experiment.toml
   formant data show --set data.alpha=0.1    look at a partition
   formant run --resume runs/quickstart-…    go on after a crash or Ctrl-C";
+
+/// A TOML file holds seeds as signed numbers.
+fn seed() -> RangedI64ValueParser<i64> {
+    clap::value_parser!(i64).range(0..)
+}
+
+/// The bounds of the key `runtime.threads`.
+fn threads() -> RangedI64ValueParser<i64> {
+    clap::value_parser!(i64).range(1..=4_096)
+}
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
@@ -43,15 +54,16 @@ pub(crate) enum Command {
 pub(crate) struct ExperimentArgs {
     /// Experiment file; without one, the built-in quickstart on embedded images
     pub(crate) experiment: Option<PathBuf>,
-    /// Change one key, e.g. --set rounds=10 or --set method.lambda_p=3 (repeatable)
+    /// Change one key, e.g. --set rounds=10 or --set method.lambda_p=3; an empty value unsets it
+    /// (repeatable)
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub(crate) set: Vec<String>,
     /// Run only this method: a label of the experiment or a name of the zoo (repeatable)
     #[arg(long = "method", value_name = "NAME")]
     pub(crate) methods: Vec<String>,
     /// Seed of all randomness
-    #[arg(long)]
-    pub(crate) seed: Option<u64>,
+    #[arg(long, allow_negative_numbers = true, value_parser = seed())]
+    pub(crate) seed: Option<i64>,
     /// Folder of the datasets, laid out as torchvision does [env: FORMANT_DATA]
     #[arg(long, value_name = "DIR")]
     pub(crate) data_dir: Option<PathBuf>,
@@ -68,10 +80,10 @@ Examples:
 pub(crate) struct RunArgs {
     #[command(flatten)]
     pub(crate) experiment: ExperimentArgs,
-    /// Worker threads; the result does not depend on them
-    #[arg(long)]
-    pub(crate) threads: Option<usize>,
-    /// Run folder [default: runs/NAME-TIME]
+    /// Worker threads; the result does not depend on them [default: one per core]
+    #[arg(long, allow_negative_numbers = true, value_parser = threads())]
+    pub(crate) threads: Option<i64>,
+    /// Run folder, new or empty [default: runs/NAME-TIME]
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
     /// Go on with an interrupted run; its experiment is taken from the folder
@@ -100,8 +112,8 @@ pub(crate) struct SweepArgs {
     #[arg(long = "grid", value_name = "KEY=V1,V2,…", required = true)]
     pub(crate) grid: Vec<String>,
     /// Seeds over which every combination is averaged
-    #[arg(long, value_delimiter = ',', value_name = "S1,S2,…", conflicts_with = "seed")]
-    pub(crate) seeds: Vec<u64>,
+    #[arg(long, value_delimiter = ',', value_name = "S1,S2,…", conflicts_with = "seed", value_parser = seed())]
+    pub(crate) seeds: Vec<i64>,
     /// What to rank by: the GM, the PM, or the mean of the two; a method without one of them is
     /// ranked by the other
     #[arg(long, value_enum, default_value = "both")]
@@ -109,9 +121,9 @@ pub(crate) struct SweepArgs {
     /// Folder of the sweep
     #[arg(long, value_name = "DIR", default_value = "runs/sweep")]
     pub(crate) out: PathBuf,
-    /// Worker threads
-    #[arg(long)]
-    pub(crate) threads: Option<usize>,
+    /// Worker threads [default: one per core]
+    #[arg(long, allow_negative_numbers = true, value_parser = threads())]
+    pub(crate) threads: Option<i64>,
     /// Print the ranking as JSON on standard output
     #[arg(long)]
     pub(crate) json: bool,

@@ -1,9 +1,10 @@
 //! `formant data`.
 
 use crate::args::{DataArgs, DataCommand, ExperimentArgs};
-use crate::output::colour_on_stdout;
+use crate::output::{colour_on_stdout, print};
 use crate::run;
-use formant_data::{CATALOGUE, data_dir, show};
+use formant_data::{CATALOGUE, CatalogueEntry, data_dir, show};
+use std::fmt::Write as _;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -16,24 +17,34 @@ pub(crate) fn data(args: DataArgs) -> anyhow::Result<ExitCode> {
 
 fn list(dir: Option<&Path>) -> anyhow::Result<ExitCode> {
     let dir = data_dir(dir);
+    let mut text = String::new();
     for entry in CATALOGUE {
-        let place = if entry.files.is_empty() {
-            "embedded"
-        } else if dir.join(entry.folder).is_dir() {
-            "found"
-        } else {
-            "not found"
-        };
-        println!("{:14} {:9} {:>3} classes  {:9}  {}", entry.name, entry.shape.to_string(), entry.classes, place, entry.summary);
+        let (name, shape, classes) = (entry.name, entry.shape.to_string(), entry.classes);
+        let (place, summary) = (place(entry, &dir), entry.summary);
+        writeln!(text, "{name:14} {shape:9} {classes:>3} classes  {place:9}  {summary}")?;
     }
-    println!("\nlooked in {}; change it with --data-dir or FORMANT_DATA", dir.display());
+    writeln!(text, "\nlooked in {}; change it with --data-dir or FORMANT_DATA", dir.display())?;
+    print(&text)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Whether all files of a dataset are there, in its own folder or directly in the data folder.
+fn place(entry: &CatalogueEntry, dir: &Path) -> &'static str {
+    if entry.files.is_empty() {
+        return "embedded";
+    }
+    let holds = |folder: &Path| {
+        entry
+            .files
+            .iter()
+            .all(|file| folder.join(file).is_file() || folder.join(format!("{file}.gz")).is_file())
+    };
+    if holds(&dir.join(entry.folder)) || holds(dir) { "found" } else { "not found" }
 }
 
 fn show(args: &ExperimentArgs) -> anyhow::Result<ExitCode> {
     let federation = run::experiment(args, &[])?.federation()?;
-    print!("{}", show::table(&federation));
-    println!();
-    print!("{}", show::heat_map(&federation, colour_on_stdout()));
+    let heat_map = show::heat_map(&federation, colour_on_stdout());
+    print(&format!("{}\n{heat_map}", show::table(&federation)))?;
     Ok(ExitCode::SUCCESS)
 }

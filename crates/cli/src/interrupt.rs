@@ -12,7 +12,9 @@ pub(crate) fn stop_flag() -> anyhow::Result<Arc<AtomicBool>> {
             eprintln!("\nstopped at once; the run can be resumed from its last checkpoint");
             std::process::exit(130);
         }
-        eprintln!("\nfinishing the round, then writing a checkpoint (Ctrl-C again to stop at once)");
+        eprintln!(
+            "\nfinishing the round, then writing a checkpoint (Ctrl-C again to stop at once)"
+        );
     })?;
     Ok(flag)
 }

@@ -1,12 +1,14 @@
 //! `formant methods`, `formant networks` and `formant init`: what exists.
 
 use crate::args::{InitArgs, JsonArgs, MethodsArgs, MethodsCommand};
+use crate::output::{pasteable, print, print_json};
 use crate::run::grouped;
 use anyhow::bail;
 use formant_methods::ZOO;
 use formant_numerics::{NetworkSpec, Shape};
 use formant_runtime::files;
 use serde_json::json;
+use std::fmt::Write as _;
 use std::process::ExitCode;
 
 pub(crate) fn methods(args: &MethodsArgs) -> anyhow::Result<ExitCode> {
@@ -24,15 +26,24 @@ pub(crate) fn methods(args: &MethodsArgs) -> anyhow::Result<ExitCode> {
                 })
             })
             .collect();
-        println!("{}", serde_json::to_string_pretty(&list)?);
+        print_json(&list)?;
         return Ok(ExitCode::SUCCESS);
     }
+    let mut text = String::new();
     let width = ZOO.iter().map(|e| e.name.len()).max().unwrap_or(0);
     for entry in ZOO {
-        println!("{:width$}  {}  {} ({})", entry.name, models(entry), entry.summary, entry.citation);
+        writeln!(
+            text,
+            "{:width$}  {}  {} ({})",
+            entry.name,
+            models(entry),
+            entry.summary,
+            entry.citation
+        )?;
     }
-    println!("\nGM: trains a generic model; PM: trains a personal model for each client");
-    println!("more: formant methods show NAME");
+    writeln!(text, "\nGM: trains a generic model; PM: trains a personal model for each client")?;
+    writeln!(text, "more: formant methods show NAME")?;
+    print(&text)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -46,22 +57,37 @@ fn models(entry: &formant_methods::Entry) -> &'static str {
 
 fn show(name: &str) -> anyhow::Result<ExitCode> {
     let entry = formant_methods::entry(name)?;
-    println!("{} ({})\n{}\n", entry.title, entry.citation, entry.summary);
-    println!("generic model (GM)   {}", if entry.generic { "yes" } else { "no; tables score the averaged PM, in parentheses" });
-    println!("personal model (PM)  {}", if entry.personal { "yes" } else { "no; tables score the GM on local test sets, in parentheses" });
+    let mut text = String::new();
+    writeln!(text, "{} ({})\n{}\n", entry.title, entry.citation, entry.summary)?;
+    writeln!(
+        text,
+        "generic model (GM)   {}",
+        if entry.generic { "yes" } else { "no; tables score the averaged PM, in parentheses" }
+    )?;
+    writeln!(
+        text,
+        "personal model (PM)  {}",
+        if entry.personal {
+            "yes"
+        } else {
+            "no; tables score the GM on local test sets, in parentheses"
+        }
+    )?;
     if entry.keys.is_empty() {
-        println!("\nno hyper-parameters of its own");
+        writeln!(text, "\nno hyper-parameters of its own")?;
     } else {
-        println!("\nhyper-parameters:");
+        writeln!(text, "\nhyper-parameters:")?;
     }
     let width = entry.keys.iter().map(|k| k.name.len()).max().unwrap_or(0);
     for key in entry.keys {
         let default = key.default_value().map_or("unset".into(), |v| v.to_string());
-        let symbol = if key.symbol.is_empty() { String::new() } else { format!("{}: ", key.symbol) };
-        println!("  {:width$} = {default}", key.name);
-        println!("  {:width$}   {symbol}{}", "", key.help);
-        println!("  {:width$}   {}", "", key.kind.describe());
+        let symbol =
+            if key.symbol.is_empty() { String::new() } else { format!("{}: ", key.symbol) };
+        writeln!(text, "  {:width$} = {default}", key.name)?;
+        writeln!(text, "  {:width$}   {symbol}{}", "", key.help)?;
+        writeln!(text, "  {:width$}   {}", "", key.kind.describe())?;
     }
+    print(&text)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -80,14 +106,25 @@ pub(crate) fn networks(args: &JsonArgs) -> anyhow::Result<ExitCode> {
                 json!({ "name": e.name, "summary": e.summary, "parameters_28x28x1": small, "parameters_32x32x3": large })
             })
             .collect();
-        println!("{}", serde_json::to_string_pretty(&list)?);
+        print_json(&list)?;
         return Ok(ExitCode::SUCCESS);
     }
-    println!("{:9}  {:>11}  {:>11}", "", "28x28x1", "32x32x3");
+    let mut text = String::new();
+    writeln!(text, "{:9}  {:>11}  {:>11}", "", "28x28x1", "32x32x3")?;
     for (entry, small, large) in rows {
-        println!("{:9}  {:>11}  {:>11}  {}", entry.name, grouped(small), grouped(large), entry.summary);
+        writeln!(
+            text,
+            "{:9}  {:>11}  {:>11}  {}",
+            entry.name,
+            grouped(small),
+            grouped(large),
+            entry.summary
+        )?;
     }
-    println!("\nparameters with 10 classes; options of the residual networks: norm, stem, width");
+    text.push_str(
+        "\nparameters with 10 classes; options: hidden (mlp), norm, stem and width (resnet)\n",
+    );
+    print(&text)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -99,7 +136,7 @@ pub(crate) fn init(args: &InitArgs) -> anyhow::Result<ExitCode> {
         );
     }
     files::write_atomic(&args.file, formant_experiment::template().as_bytes())?;
-    println!("wrote {}", args.file.display());
-    println!("run it with: formant run {}", args.file.display());
+    let (written, pasted) = (args.file.display(), pasteable(&args.file));
+    print(&format!("wrote {written}\nrun it with: formant run {pasted}\n"))?;
     Ok(ExitCode::SUCCESS)
 }

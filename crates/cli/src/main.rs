@@ -2,10 +2,13 @@
 
 mod args;
 mod data;
+mod folder;
+mod grid;
 mod interrupt;
 mod list;
 mod output;
 mod progress;
+mod ranking;
 mod report;
 mod run;
 mod sweep;

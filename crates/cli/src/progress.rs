@@ -24,6 +24,8 @@ struct State {
     titles: HashMap<String, String>,
     bar: Option<ProgressBar>,
     scores: String,
+    /// Printed with the first event: a run that is refused has none.
+    introduction: Option<String>,
 }
 
 /// Steps of the bar within a round, so that a long round moves too.
@@ -32,7 +34,8 @@ const STEPS: u64 = 1_000;
 impl Bars {
     pub(crate) fn new(quiet: bool) -> Self {
         let terminal = std::io::stderr().is_terminal();
-        let target = if quiet { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
+        let target =
+            if quiet { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
         let template = "{prefix} {bar:28.cyan/dim} {msg}";
         let style = ProgressStyle::with_template(template)
             .unwrap_or_else(|_| ProgressStyle::default_bar())
@@ -50,9 +53,14 @@ impl Bars {
         change(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner));
     }
 
-    /// Names the methods of a run that is resumed, whose header is not recorded again.
-    pub(crate) fn announce(&self, header: &formant_runtime::event::RunStarted) {
+    /// Names the methods, also of a run that is resumed and whose header is not recorded again.
+    pub(crate) fn announce(
+        &self,
+        header: &formant_runtime::event::RunStarted,
+        introduction: String,
+    ) {
         self.with_state(|state| {
+            state.introduction = Some(introduction);
             state.rounds = header.rounds as u64;
             state.titles =
                 header.methods.iter().map(|m| (m.label.clone(), m.title.clone())).collect();
@@ -75,14 +83,9 @@ impl Bars {
             bar.set_message(format!("{round:>4}/{}{}  {left} left", state.rounds, state.scores));
         }
     }
-}
 
-impl Observer for Bars {
-    fn event(&self, event: &Event) {
-        if self.quiet {
-            return;
-        }
-        self.with_state(|state| match event {
+    fn follow(&self, state: &mut State, event: &Event) {
+        match event {
             Event::RoundStarted { method, round, .. } => {
                 if state.bar.is_none() {
                     self.start(state, method);
@@ -109,7 +112,7 @@ impl Observer for Bars {
             }
             Event::MethodFinished { method, rounds, seconds, stopped, .. } => {
                 let end = stopped.as_ref().map_or("", |_| "  stopped early");
-                let time = short(Duration::from_secs_f64(*seconds));
+                let time = short(Duration::try_from_secs_f64(*seconds).unwrap_or_default());
                 let text = format!("{rounds:>4}/{}{}  {time}{end}", state.rounds, state.scores);
                 if let Some(bar) = state.bar.take() {
                     bar.abandon_with_message(text.clone());
@@ -120,6 +123,20 @@ impl Observer for Bars {
                 }
             }
             _ => {}
+        }
+    }
+}
+
+impl Observer for Bars {
+    fn event(&self, event: &Event) {
+        if self.quiet {
+            return;
+        }
+        self.with_state(|state| {
+            if let Some(introduction) = state.introduction.take() {
+                eprintln!("{introduction}");
+            }
+            self.follow(state, event);
         });
     }
 

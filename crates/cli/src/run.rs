@@ -1,79 +1,80 @@
 //! `formant run`.
 
 use crate::args::{ExperimentArgs, RunArgs};
+use crate::folder;
 use crate::interrupt::stop_flag;
-use crate::output::colour_on_stdout;
+use crate::output::{colour_on_stdout, pasteable, print, print_json};
 use crate::progress::Bars;
-use anyhow::{Context, bail};
+use anyhow::Context;
 use formant_experiment::{Experiment, Override, QUICKSTART, choose_methods};
 use formant_report::RunLog;
+use formant_runtime::EVENTS_FILE;
 use formant_runtime::sim::{self, Outcome};
-use formant_runtime::{EVENTS_FILE, files};
-use std::path::{Path, PathBuf};
+use std::fmt::Write as _;
+use std::path::Path;
 use std::process::ExitCode;
 
-/// The resolved experiment's name in a run folder.
-const EXPERIMENT_FILE: &str = "experiment.toml";
-
 pub(crate) fn run(args: RunArgs) -> anyhow::Result<ExitCode> {
-    let resumed = args.resume.is_some();
-    let (experiment, run_dir) = match args.resume {
-        Some(run_dir) => (resumed_experiment(&run_dir, args.threads)?, run_dir),
-        None => {
-            let experiment = experiment(&args.experiment, &threads(args.threads))?;
-            let run_dir = match args.out {
-                Some(dir) if dir.join(EXPERIMENT_FILE).exists() => bail!(
-                    "{} holds a run already\nhint: go on with it by --resume {0}, or choose another folder with --out",
-                    dir.display()
-                ),
-                Some(dir) => dir,
-                None => fresh_folder(experiment.name()),
-            };
-            (experiment, run_dir)
+    // Everything that can be refused is refused before a folder is made.
+    let (plan, run_dir) = if let Some(run_dir) = args.resume {
+        let experiment = folder::resumed_experiment(&run_dir, &threads(args.threads))?;
+        (experiment.plan()?, run_dir)
+    } else {
+        let experiment = experiment(&args.experiment, &threads(args.threads))?;
+        if let Some(out) = &args.out {
+            folder::check_unused(out)?;
         }
+        let plan = experiment.plan()?;
+        (plan, folder::claim(args.out, &experiment)?)
     };
-    let plan = experiment.plan()?;
-    files::create_folder(&run_dir)?;
-    if !resumed {
-        let text = toml::to_string(&experiment.to_table()).context("cannot write the experiment")?;
-        files::write_atomic(&run_dir.join(EXPERIMENT_FILE), text.as_bytes())?;
-    }
-    if !args.quiet {
-        eprintln!("{}", introduction(&plan));
-    }
     let bars = Bars::new(args.quiet);
-    bars.announce(&plan.header);
+    bars.announce(&plan.header, introduction(&plan));
     let outcome = sim::run(&plan, &run_dir, &bars, &*stop_flag()?)?;
     if outcome == Outcome::Interrupted {
-        eprintln!("interrupted; go on with: formant run --resume {}", run_dir.display());
+        eprintln!("interrupted; go on with: formant run --resume {}", pasteable(&run_dir));
         return Ok(ExitCode::from(130));
     }
     let log = RunLog::read(&run_dir.join(EVENTS_FILE))?;
-    let reports = formant_report::write_reports(&run_dir)?;
-    let rows = formant_report::rows(&log);
+    formant_report::write_reports(&run_dir)?;
     if args.json {
-        let result = serde_json::json!({
-            "run_dir": run_dir,
-            "formant": log.started.formant,
-            "seed": log.started.seed,
-            "split": log.started.split,
-            "rows": rows,
-        });
-        println!("{}", serde_json::to_string_pretty(&result)?);
-        return Ok(ExitCode::SUCCESS);
-    }
-    println!("\n{}", formant_report::table(&rows, colour_on_stdout()));
-    if !args.quiet {
-        println!("run folder  {}", run_dir.display());
-        for report in reports.iter().filter(|r| r.extension().is_some_and(|e| e == "html")) {
-            println!("report      {}", report.display());
-        }
-        println!("\nnext        formant run --set data.alpha=0.1        clients that differ more");
-        println!("            formant data show                       who holds which labels");
-        println!("            formant init                            an experiment of your own");
+        print_json(&result(&log, &run_dir))?;
+    } else {
+        print(&summary(&log, &run_dir, args.quiet)?)?;
     }
     Ok(ExitCode::SUCCESS)
 }
+
+fn result(log: &RunLog, run_dir: &Path) -> serde_json::Value {
+    let finished = log.methods.iter().filter_map(|m| Some((&m.info.label, m.finish.as_ref()?)));
+    let fingerprints: serde_json::Map<_, _> =
+        finished.map(|(label, f)| (label.clone(), f.fingerprint.clone().into())).collect();
+    serde_json::json!({
+        "run_dir": run_dir,
+        "formant": log.started.formant,
+        "seed": log.started.seed,
+        "split": log.started.split,
+        "rows": formant_report::rows(log),
+        "fingerprints": fingerprints,
+    })
+}
+
+fn summary(log: &RunLog, run_dir: &Path, quiet: bool) -> anyhow::Result<String> {
+    let mut text = formant_report::table(&formant_report::rows(log), colour_on_stdout());
+    if !quiet {
+        text.insert(0, '\n');
+        writeln!(text, "\nrun folder  {}", run_dir.display())?;
+        writeln!(text, "report      {}", run_dir.join("report.html").display())?;
+        text.push_str(NEXT);
+    }
+    Ok(text)
+}
+
+/// What to try after a first run.
+const NEXT: &str = "
+next        formant run --set data.alpha=0.1        clients that differ more
+            formant data show                       who holds which labels
+            formant init                            an experiment of your own
+";
 
 /// The experiment of the command line.
 pub(crate) fn experiment(args: &ExperimentArgs, more: &[Override]) -> anyhow::Result<Experiment> {
@@ -87,54 +88,27 @@ pub(crate) fn experiment(args: &ExperimentArgs, more: &[Override]) -> anyhow::Re
         overrides.push(Override::parse(text)?);
     }
     if let Some(seed) = args.seed {
-        let seed = i64::try_from(seed).map_err(|_| {
-            anyhow::anyhow!("--seed {seed} is too large\nhint: seeds go from 0 to {}", i64::MAX)
-        })?;
         overrides.push(Override::new(&["seed"], seed));
     }
     if let Some(dir) = &args.data_dir {
+        // A resumed run must find the data from wherever it is resumed.
+        let dir = std::path::absolute(dir).unwrap_or_else(|_| dir.clone());
         overrides.push(Override::new(&["data", "dir"], dir.display().to_string()));
     }
     overrides.extend_from_slice(more);
-    let experiment = Experiment::parse(&table, &overrides);
+    let parsed = Experiment::parse(&table, &overrides);
     match &args.experiment {
-        Some(path) => experiment.with_context(|| path.display().to_string()),
-        None => Ok(experiment?),
+        // The file is to blame only for what is wrong without the command line's changes too.
+        Some(path) if parsed.is_err() && Experiment::parse(&table, &[]).is_err() => {
+            parsed.with_context(|| path.display().to_string())
+        }
+        _ => Ok(parsed?),
     }
 }
 
 /// `--threads` as a change to the experiment.
-pub(crate) fn threads(given: Option<usize>) -> Vec<Override> {
-    given
-        .map(|threads| Override::new(&["runtime", "threads"], i64::try_from(threads).unwrap_or(i64::MAX)))
-        .into_iter()
-        .collect()
-}
-
-fn resumed_experiment(run_dir: &Path, given: Option<usize>) -> anyhow::Result<Experiment> {
-    let path = run_dir.join(EXPERIMENT_FILE);
-    if !path.exists() {
-        bail!(
-            "{} is no run folder: it has no {EXPERIMENT_FILE}\nhint: name the folder that `formant run` printed, such as runs/quickstart-20260101-120000",
-            run_dir.display()
-        );
-    }
-    Ok(Experiment::read(&path, &threads(given))?)
-}
-
-/// `runs/NAME-TIME`, with a number behind it if that exists.
-fn fresh_folder(name: &str) -> PathBuf {
-    let safe: String =
-        name.chars().map(|c| if c.is_alphanumeric() || c == '-' || c == '_' { c } else { '-' }).collect();
-    let time = jiff::Timestamp::now().strftime("%Y%m%d-%H%M%S");
-    let named = |suffix: &str| PathBuf::from("runs").join(format!("{safe}-{time}{suffix}"));
-    let mut folder = named("");
-    let mut count = 2;
-    while folder.exists() {
-        folder = named(&format!("-{count}"));
-        count += 1;
-    }
-    folder
+pub(crate) fn threads(given: Option<i64>) -> Vec<Override> {
+    given.map(|threads| Override::new(&["runtime", "threads"], threads)).into_iter().collect()
 }
 
 fn introduction(plan: &formant_runtime::RunPlan) -> String {

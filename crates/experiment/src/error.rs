@@ -17,7 +17,9 @@ pub enum ExperimentError {
         source: std::io::Error,
     },
     /// The file is no TOML.
-    #[error("{origin} is not valid TOML: {reason}\nhint: `formant init` writes a commented experiment.toml to compare with")]
+    #[error(
+        "{origin} is not valid TOML: {reason}\nhint: `formant init` writes a commented experiment.toml to compare with"
+    )]
     Syntax {
         /// File or `--set` argument.
         origin: String,
@@ -39,11 +41,40 @@ pub enum ExperimentError {
     #[error(transparent)]
     Method(#[from] MethodError),
     /// The data cannot be had or divided.
-    #[error(transparent)]
-    Data(#[from] DataError),
+    #[error("{}", data(.0))]
+    Data(DataError),
     /// The network cannot be built.
-    #[error(transparent)]
-    Numerics(#[from] NumericsError),
+    #[error("{}", hinted(.0))]
+    Numerics(NumericsError),
+}
+
+/// A setting of the partition under the name that it has in a file.
+fn data(error: &DataError) -> String {
+    match error {
+        DataError::Plan { key, value, remedy } => {
+            format!("`data.{key} = {value}` does not make a partition\nhint: {remedy}")
+        }
+        other => hinted(other),
+    }
+}
+
+/// These two put their remedies behind semicolons; here each gets a line of its own.
+fn hinted(error: &dyn std::error::Error) -> String {
+    error.to_string().replace("; ", "\nhint: ")
+}
+
+// Written out, because a derived conversion would make the inner error a cause too, and a caller
+// who prints causes would print everything twice.
+impl From<DataError> for ExperimentError {
+    fn from(error: DataError) -> Self {
+        Self::Data(error)
+    }
+}
+
+impl From<NumericsError> for ExperimentError {
+    fn from(error: NumericsError) -> Self {
+        Self::Numerics(error)
+    }
 }
 
 impl ExperimentError {

@@ -1,8 +1,8 @@
 //! A validated experiment.
 
-use crate::ExperimentError;
 use crate::keys::{self, Section};
 use crate::overrides::Override;
+use crate::{ExperimentError, combination};
 use formant_methods::schema::{SchemaError, resolve, suggest};
 use std::path::Path;
 use toml::{Table, Value};
@@ -44,14 +44,16 @@ impl Experiment {
             .map_err(|source| ExperimentError::Unreadable { path: path.into(), source })?;
         text.parse().map_err(|error: toml::de::Error| ExperimentError::Syntax {
             origin: path.display().to_string(),
-            reason: error.to_string(),
+            reason: error.to_string().trim_end().replacen("TOML parse error at", "at", 1),
         })
     }
 
     /// Checks a table and lays overrides over it.
     pub fn parse(table: &Table, overrides: &[Override]) -> Result<Self, ExperimentError> {
         let mut table = table.clone();
-        for change in overrides {
+        // What decides which other keys make sense comes first, whatever the order it was given in.
+        let (first, then): (Vec<_>, Vec<_>) = overrides.iter().partition(|o| o.is_decisive());
+        for change in first.into_iter().chain(then) {
             change.apply(&mut table)?;
         }
         let mut top = Table::new();
@@ -60,7 +62,9 @@ impl Experiment {
             if !is_section {
                 if !keys::TOP.iter().any(|k| k.name == key) {
                     let known = keys::TOP.iter().map(|k| k.name);
-                    let known = known.chain(keys::SECTIONS.iter().map(|s| s.name)).filter(|n| !n.is_empty());
+                    let known = known
+                        .chain(keys::SECTIONS.iter().map(|s| s.name))
+                        .filter(|n| !n.is_empty());
                     let hint = suggest(key, known.chain(["method"]), "keys and sections");
                     return Err(SchemaError::Unknown { path: key.clone(), hint }.into());
                 }
@@ -74,42 +78,12 @@ impl Experiment {
             network: section(&table, "network")?,
             evaluation: section(&table, "evaluation")?,
             runtime: section(&table, "runtime")?,
-            methods: methods(&table, given(&table, "train")?)?,
+            methods: methods(&table, &given(&table, "train")?)?,
             train,
         };
-        experiment.check_combinations()?;
+        combination::check(&experiment)?;
+        experiment.memory()?;
         Ok(experiment)
-    }
-
-    /// Refuses settings that are right by themselves but do nothing, or nonsense, together.
-    fn check_combinations(&self) -> Result<(), ExperimentError> {
-        let partition = text(&self.data, "partition");
-        for (key, wanted) in [("alpha", "dirichlet"), ("classes_per_client", "pathological")] {
-            if let Some(value) = self.data.get(key)
-                && partition != wanted
-            {
-                return Err(ExperimentError::combination(
-                    format!("`data.{key} = {value}` does nothing with `data.partition = \"{partition}\"`"),
-                    format!("remove it, or set data.partition = \"{wanted}\""),
-                ));
-            }
-        }
-        let (train, validation) =
-            (number(&self.data, "train_fraction"), number(&self.data, "validation_fraction"));
-        if train + validation >= 1.0 {
-            return Err(ExperimentError::combination(
-                format!("`data.train_fraction = {train}` and `data.validation_fraction = {validation}` leave nothing for the local test sets"),
-                "they must add up to less than 1",
-            ));
-        }
-        if text(&self.evaluation, "split") == "validation" && validation == 0.0 {
-            return Err(ExperimentError::combination(
-                "`evaluation.split = \"validation\"` needs a validation set, but `data.validation_fraction = 0`",
-                "set data.validation_fraction, e.g. to 0.25",
-            ));
-        }
-        self.memory()?;
-        Ok(())
     }
 
     /// The name of the run.
@@ -201,7 +175,7 @@ fn section(table: &Table, name: &str) -> Result<Table, ExperimentError> {
 }
 
 /// The `[[method]]` entries; one `[method]` is a list of one.
-fn methods(table: &Table, train: Table) -> Result<Vec<MethodSetting>, ExperimentError> {
+fn methods(table: &Table, train: &Table) -> Result<Vec<MethodSetting>, ExperimentError> {
     let entries: Vec<Table> = match table.get("method") {
         Some(Value::Table(one)) => vec![one.clone()],
         Some(Value::Array(many)) if many.iter().all(Value::is_table) => {
@@ -226,7 +200,7 @@ fn methods(table: &Table, train: Table) -> Result<Vec<MethodSetting>, Experiment
     }
     let mut settings: Vec<MethodSetting> = Vec::new();
     for entry in entries {
-        let setting = method(entry, &train)?;
+        let setting = method(entry, train)?;
         if settings.iter().any(|s| s.label == setting.label) {
             return Err(ExperimentError::combination(
                 format!("two methods are called `{}`", setting.label),
@@ -255,7 +229,8 @@ fn method(mut entry: Table, train: &Table) -> Result<MethodSetting, ExperimentEr
         help: "`formant methods` lists what exists".into(),
     })?;
     let label = word(entry.remove("label"), "label")?.unwrap_or_else(|| name.clone());
-    let valid = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.' | ' ' | '(' | ')' | '=' | ',');
+    let valid =
+        |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.' | ' ' | '(' | ')' | '=' | ',');
     if label.trim().is_empty() || label.len() > 80 || !label.chars().all(valid) {
         return Err(ExperimentError::combination(
             format!("`method.label = \"{label}\"` cannot name a method"),
@@ -266,7 +241,9 @@ fn method(mut entry: Table, train: &Table) -> Result<MethodSetting, ExperimentEr
     entry.remove("train");
     if let Some(value) = own.get("participation") {
         return Err(ExperimentError::combination(
-            format!("`method.train.participation = {value}` would compare methods on different clients"),
+            format!(
+                "`method.train.participation = {value}` would compare methods on different clients"
+            ),
             "set train.participation for all methods",
         ));
     }

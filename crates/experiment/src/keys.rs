@@ -17,18 +17,40 @@ pub struct Section {
 /// All sections but `[[method]]`, whose keys come from the zoo.
 pub const SECTIONS: &[Section] = &[
     Section { name: "", help: "", keys: TOP },
-    Section { name: "data", help: "Which images, and how they are divided among the clients.", keys: DATA },
+    Section {
+        name: "data",
+        help: "Which images, and how they are divided among the clients.",
+        keys: DATA,
+    },
     Section { name: "network", help: "Which model every client trains.", keys: NETWORK },
-    Section { name: "train", help: "How clients train; a [[method]] may override any of these.", keys: TRAIN },
-    Section { name: "evaluation", help: "When and on what the models are scored.", keys: EVALUATION },
-    Section { name: "runtime", help: "How the machine is used; nothing here changes a result.", keys: RUNTIME },
+    Section {
+        name: "train",
+        help: "How clients train; a [[method]] may override any of these.",
+        keys: TRAIN,
+    },
+    Section {
+        name: "evaluation",
+        help: "When and on what the models are scored.",
+        keys: EVALUATION,
+    },
+    Section {
+        name: "runtime",
+        help: "How the machine is used; nothing here changes a result.",
+        keys: RUNTIME,
+    },
 ];
 
 const fn key(name: &'static str, kind: Kind, default: Default, help: &'static str) -> Key {
     Key { name, symbol: "", kind, default, help }
 }
 
-const fn symbol(name: &'static str, symbol: &'static str, kind: Kind, default: Default, help: &'static str) -> Key {
+const fn symbol(
+    name: &'static str,
+    symbol: &'static str,
+    kind: Kind,
+    default: Default,
+    help: &'static str,
+) -> Key {
     Key { name, symbol, kind, default, help }
 }
 
@@ -38,9 +60,20 @@ const fn whole(min: i64) -> Kind {
 
 /// The top of the file.
 pub const TOP: &[Key] = &[
-    key("name", Kind::Text, Default::Text("experiment"), "name of the run folder and of the report"),
+    key(
+        "name",
+        Kind::Text,
+        Default::Text("experiment"),
+        "name of the run folder and of the report",
+    ),
     key("seed", whole(0), Default::Integer(1), "keys all randomness: same seed, same bits"),
-    symbol("rounds", "T", Kind::Integer { min: 1, max: 1_000_000 }, Default::Integer(40), "rounds of federated training"),
+    symbol(
+        "rounds",
+        "T",
+        Kind::Integer { min: 1, max: 1_000_000 },
+        Default::Integer(40),
+        "rounds of federated training",
+    ),
 ];
 
 /// `[data]`.
@@ -51,20 +84,62 @@ pub const DATA: &[Key] = &[
         Default::Text("mnist-small"),
         "mnist-small is embedded in the program; the others are read from dir",
     ),
-    key("dir", Kind::Text, Default::Unset, "folder of the datasets, laid out as torchvision does; unset: --data-dir, FORMANT_DATA or the cache folder"),
-    key("samples", whole(1), Default::Unset, "use only this many training images, balanced over the classes; unset: all"),
-    symbol("clients", "N", Kind::Integer { min: 1, max: 1_000_000 }, Default::Integer(20), "number of clients"),
+    key(
+        "dir",
+        Kind::Text,
+        Default::Unset,
+        "folder of the datasets, laid out as torchvision does; unset: --data-dir, FORMANT_DATA or the cache folder",
+    ),
+    key(
+        "samples",
+        whole(1),
+        Default::Unset,
+        "use only this many training images, balanced over the classes; unset: all",
+    ),
+    symbol(
+        "clients",
+        "N",
+        Kind::Integer { min: 1, max: 1_000_000 },
+        Default::Integer(20),
+        "number of clients",
+    ),
     key(
         "partition",
         Kind::Choice(&["dirichlet", "iid", "pathological"]),
         Default::Text("dirichlet"),
         "dirichlet: each class divided by a Dirichlet(alpha) draw; iid: evenly; pathological: classes_per_client classes each",
     ),
-    symbol("alpha", "α", Kind::Above { min: 0.0, max: 1e6 }, Default::Unset, "concentration of the Dirichlet partition, 0.5 unless set; smaller is more heterogeneous"),
-    key("classes_per_client", whole(1), Default::Unset, "classes of each client in the pathological partition, 2 unless set"),
-    key("min_samples", whole(2), Default::Integer(20), "smallest number of images of a client, over all three splits"),
-    key("train_fraction", Kind::Above { min: 0.0, max: 1.0 }, Default::Number(0.75), "share of a client's images that it trains on"),
-    key("validation_fraction", Kind::Number { min: 0.0, max: 1.0 }, Default::Number(0.0), "share kept for choosing hyper-parameters; the rest is the local test set"),
+    symbol(
+        "alpha",
+        "α",
+        Kind::Above { min: 0.0, max: 1e6 },
+        Default::Unset,
+        "concentration of the Dirichlet partition, 0.5 unless set; smaller is more heterogeneous",
+    ),
+    key(
+        "classes_per_client",
+        whole(1),
+        Default::Unset,
+        "classes of each client in the pathological partition, 2 unless set",
+    ),
+    key(
+        "min_samples",
+        whole(2),
+        Default::Integer(20),
+        "smallest number of images of a client, over all three splits",
+    ),
+    key(
+        "train_fraction",
+        Kind::Above { min: 0.0, max: 1.0 },
+        Default::Number(0.75),
+        "share of a client's images that it trains on",
+    ),
+    key(
+        "validation_fraction",
+        Kind::Number { min: 0.0, max: 1.0 },
+        Default::Number(0.0),
+        "share kept for choosing hyper-parameters; the rest is the local test set",
+    ),
 ];
 
 /// `[network]`.
@@ -75,29 +150,104 @@ pub const NETWORK: &[Key] = &[
         Default::Text("lenet5"),
         "see `formant networks`",
     ),
-    key("norm", Kind::Choice(&["batch", "group"]), Default::Unset, "resnet: normalisation, batch unless set"),
-    key("stem", Kind::Choice(&["cifar", "imagenet"]), Default::Unset, "resnet: first layers, by the size of the images unless set"),
+    key(
+        "norm",
+        Kind::Choice(&["batch", "group"]),
+        Default::Unset,
+        "resnet: normalisation, batch unless set",
+    ),
+    key(
+        "stem",
+        Kind::Choice(&["cifar", "imagenet"]),
+        Default::Unset,
+        "resnet: first layers, by the size of the images unless set",
+    ),
     key("width", whole(1), Default::Unset, "resnet: channels of the first stage, 64 unless set"),
-    key("hidden", Kind::Integers, Default::Unset, "mlp: widths of the hidden layers, [200] unless set"),
+    key(
+        "hidden",
+        Kind::Integers,
+        Default::Unset,
+        "mlp: widths of the hidden layers, [200] unless set",
+    ),
 ];
 
 /// `[train]`.
 pub const TRAIN: &[Key] = &[
-    symbol("participation", "|S_t|/N", Kind::Above { min: 0.0, max: 1.0 }, Default::Number(1.0), "share of the clients that take part in a round"),
-    key("batch", Kind::Integer { min: 1, max: 65_536 }, Default::Integer(10), "samples in a training step"),
-    symbol("epochs", "E_G", Kind::Integer { min: 1, max: 10_000 }, Default::Integer(2), "epochs of the shared phase"),
-    symbol("personal_epochs", "E_p", Kind::Integer { min: 1, max: 10_000 }, Default::Integer(2), "epochs of the personal phase"),
-    symbol("learning_rate", "η_G", Kind::Above { min: 0.0, max: 1e3 }, Default::Number(0.05), "learning rate of the shared phase"),
-    symbol("personal_learning_rate", "η_p", Kind::Above { min: 0.0, max: 1e3 }, Default::Unset, "learning rate of the personal phase; unset: learning_rate"),
-    key("decay", Kind::Above { min: 0.0, max: 1.0 }, Default::Number(1.0), "factor on both learning rates from round to round"),
-    key("momentum", Kind::Number { min: 0.0, max: 0.999_999 }, Default::Number(0.0), "momentum of SGD; every phase starts at rest"),
-    key("weight_decay", Kind::Number { min: 0.0, max: 1e3 }, Default::Number(0.0), "weight decay of SGD"),
-    key("clip", Kind::Above { min: 0.0, max: 1e9 }, Default::Unset, "largest norm of a gradient; unset: no clipping"),
+    symbol(
+        "participation",
+        "|S_t|/N",
+        Kind::Above { min: 0.0, max: 1.0 },
+        Default::Number(1.0),
+        "share of the clients that take part in a round",
+    ),
+    key(
+        "batch",
+        Kind::Integer { min: 1, max: 65_536 },
+        Default::Integer(10),
+        "samples in a training step",
+    ),
+    symbol(
+        "epochs",
+        "E_G",
+        Kind::Integer { min: 1, max: 10_000 },
+        Default::Integer(2),
+        "epochs of the shared phase",
+    ),
+    symbol(
+        "personal_epochs",
+        "E_p",
+        Kind::Integer { min: 1, max: 10_000 },
+        Default::Integer(2),
+        "epochs of the personal phase",
+    ),
+    symbol(
+        "learning_rate",
+        "η_G",
+        Kind::Above { min: 0.0, max: 1e3 },
+        Default::Number(0.05),
+        "learning rate of the shared phase",
+    ),
+    symbol(
+        "personal_learning_rate",
+        "η_p",
+        Kind::Above { min: 0.0, max: 1e3 },
+        Default::Unset,
+        "learning rate of the personal phase; unset: learning_rate",
+    ),
+    key(
+        "decay",
+        Kind::Above { min: 0.0, max: 1.0 },
+        Default::Number(1.0),
+        "factor on both learning rates from round to round",
+    ),
+    key(
+        "momentum",
+        Kind::Number { min: 0.0, max: 0.999_999 },
+        Default::Number(0.0),
+        "momentum of SGD; every phase starts at rest",
+    ),
+    key(
+        "weight_decay",
+        Kind::Number { min: 0.0, max: 1e3 },
+        Default::Number(0.0),
+        "weight decay of SGD",
+    ),
+    key(
+        "clip",
+        Kind::Above { min: 0.0, max: 1e9 },
+        Default::Unset,
+        "largest norm of a gradient; unset: no clipping",
+    ),
 ];
 
 /// `[evaluation]`.
 pub const EVALUATION: &[Key] = &[
-    key("every", whole(1), Default::Integer(1), "rounds between evaluations; the last round is always scored"),
+    key(
+        "every",
+        whole(1),
+        Default::Integer(1),
+        "rounds between evaluations; the last round is always scored",
+    ),
     key(
         "split",
         Kind::Choice(&["test", "validation"]),
@@ -108,8 +258,18 @@ pub const EVALUATION: &[Key] = &[
 
 /// `[runtime]`.
 pub const RUNTIME: &[Key] = &[
-    key("threads", Kind::Integer { min: 1, max: 4_096 }, Default::Unset, "worker threads; unset: one per core"),
-    key("memory", Kind::Text, Default::Text("4GiB"), "client states beyond this are kept on disk, e.g. \"1GiB\" or \"512MiB\""),
+    key(
+        "threads",
+        Kind::Integer { min: 1, max: 4_096 },
+        Default::Unset,
+        "worker threads; unset: one per core",
+    ),
+    key(
+        "memory",
+        Kind::Text,
+        Default::Text("4GiB"),
+        "client states beyond this are kept on disk, e.g. \"1GiB\" or \"512MiB\"",
+    ),
     key("checkpoint_every", whole(1), Default::Integer(10), "rounds between checkpoints"),
 ];
 

@@ -3,6 +3,7 @@
 //! Parsed, not validated: whatever leaves this crate is complete and in range. Unknown keys are
 //! refused with the nearest known one, and so is a setting that would silently do nothing.
 
+mod combination;
 mod error;
 mod experiment;
 pub mod keys;

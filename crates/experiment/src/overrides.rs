@@ -1,19 +1,19 @@
 //! `--set KEY=VALUE` and `--method NAME`: changes to an experiment from the command line.
 
-use crate::ExperimentError;
+use crate::{ExperimentError, combination};
 use formant_methods::schema::suggest;
 use formant_methods::{ZOO, entry};
 use toml::{Table, Value};
 
-/// One change: a dotted key and a value.
+/// One change: a dotted key and a value, or none to unset it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Override {
     path: Vec<String>,
-    value: Value,
+    value: Option<Value>,
 }
 
 impl Override {
-    /// Reads `key.sub=value`; the value is TOML, or else text.
+    /// Reads `key.sub=value`; the value is TOML, or else text. An empty value unsets the key.
     ///
     /// ```
     /// use formant_experiment::Override;
@@ -36,20 +36,38 @@ impl Override {
             ));
         }
         let value = value.trim();
-        let parsed = format!("value = {value}").parse::<Table>().ok().and_then(|mut t| t.remove("value"));
-        Ok(Self { path, value: parsed.unwrap_or_else(|| Value::String(value.into())) })
+        if value.is_empty() {
+            return Ok(Self { path, value: None });
+        }
+        let parsed = format!("value = {value}").parse::<Table>().ok();
+        let parsed = parsed.and_then(|mut table| table.remove("value"));
+        Ok(Self { path, value: Some(parsed.unwrap_or_else(|| Value::String(value.into()))) })
     }
 
     /// A change by its parts.
     pub fn new(path: &[&str], value: impl Into<Value>) -> Self {
-        Self { path: path.iter().map(|p| (*p).to_owned()).collect(), value: value.into() }
+        let path = path.iter().map(|p| (*p).to_owned()).collect();
+        Self { path, value: Some(value.into()) }
+    }
+
+    /// Whether it chooses a partition or a network, each of which has keys of its own.
+    pub(crate) fn is_decisive(&self) -> bool {
+        matches!(&*self.path, [section, key] if combination::decides(section) == Some(key.as_str()))
     }
 
     pub(crate) fn apply(&self, table: &mut Table) -> Result<(), ExperimentError> {
         if self.path[0] == "method" && self.path.len() > 1 {
             return self.apply_to_methods(table);
         }
-        insert(table, &self.path, &self.value)
+        insert(table, &self.path, self.value.as_ref())?;
+        if self.is_decisive()
+            && let Some(chosen) = self.value.as_ref().and_then(Value::as_str)
+            && let Some(Value::Table(section)) = table.get_mut(&self.path[0])
+        {
+            // What the file says about a partition or network that is no longer used.
+            section.retain(|key, _| !combination::is_idle(&self.path[0], key, chosen));
+        }
+        Ok(())
     }
 
     /// `method.KEY` changes every method that has the key; `method.LABEL.KEY` only that one.
@@ -72,7 +90,7 @@ impl Override {
                     suggest(&self.path[1], labels.iter().map(String::as_str), "labels"),
                 ));
             };
-            return insert(entries[index], &self.path[2..], &self.value);
+            return insert(entries[index], &self.path[2..], self.value.as_ref());
         }
         let key = &self.path[1];
         let has_key = |table: &Table| {
@@ -81,7 +99,7 @@ impl Override {
         };
         let mut changed = false;
         for entry in entries.iter_mut().filter(|entry| has_key(entry)) {
-            insert(entry, &self.path[1..], &self.value)?;
+            insert(entry, &self.path[1..], self.value.as_ref())?;
             changed = true;
         }
         if changed {
@@ -101,12 +119,13 @@ impl Override {
     }
 }
 
-/// Sets a nested key, making tables on the way.
-fn insert(table: &mut Table, path: &[String], value: &Value) -> Result<(), ExperimentError> {
-    let (last, parents) = match path.split_last() {
-        Some(split) => split,
-        None => return Ok(()),
-    };
+/// Sets or unsets a nested key, making tables on the way.
+fn insert(
+    table: &mut Table,
+    path: &[String],
+    value: Option<&Value>,
+) -> Result<(), ExperimentError> {
+    let Some((last, parents)) = path.split_last() else { return Ok(()) };
     let mut at = table;
     for part in parents {
         let next = at.entry(part.clone()).or_insert_with(|| Value::Table(Table::new()));
@@ -120,7 +139,10 @@ fn insert(table: &mut Table, path: &[String], value: &Value) -> Result<(), Exper
             }
         };
     }
-    at.insert(last.clone(), value.clone());
+    match value {
+        Some(value) => at.insert(last.clone(), value.clone()),
+        None => at.remove(last),
+    };
     Ok(())
 }
 

@@ -55,7 +55,9 @@ mod tests {
         let methods: Vec<_> = from_template.methods().iter().map(|m| m.name.as_str()).collect();
         let zoo: Vec<_> = formant_methods::ZOO.iter().map(|e| e.name).collect();
         assert_eq!(methods, zoo);
-        let bare: String = zoo.iter().map(|name| format!("[[method]]\nname = \"{name}\"\n")).collect();
-        assert_eq!(from_template, Experiment::parse(&bare.parse().unwrap(), &[]).unwrap());
+        let bare: Vec<_> =
+            zoo.iter().map(|name| format!("[[method]]\nname = \"{name}\"")).collect();
+        let bare = bare.join("\n").parse().unwrap();
+        assert_eq!(from_template, Experiment::parse(&bare, &[]).unwrap());
     }
 }

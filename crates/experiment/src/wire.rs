@@ -26,7 +26,8 @@ impl Experiment {
         let partition = match text(&self.data, "partition") {
             "iid" => Partition::Iid,
             "pathological" => Partition::Pathological {
-                classes_per_client: optional("classes_per_client").unwrap_or(DEFAULT_CLASSES) as usize,
+                classes_per_client: optional("classes_per_client").unwrap_or(DEFAULT_CLASSES)
+                    as usize,
             },
             _ => {
                 let alpha = self.data.get("alpha").and_then(Value::as_float);
@@ -47,9 +48,14 @@ impl Experiment {
 
     /// Wires everything up.
     pub fn plan(&self) -> Result<RunPlan, ExperimentError> {
-        let spec = self.network_spec()?;
-        let federation = self.federation()?;
-        let network = spec.build(federation.dataset.shape, federation.dataset.classes)?;
+        self.plan_on(self.federation()?)
+    }
+
+    /// Wires everything up over data that are there already: what [`Experiment::federation`] gave
+    /// for the same `[data]` and seed, or a federation made by hand.
+    pub fn plan_on(&self, federation: Federation) -> Result<RunPlan, ExperimentError> {
+        let network =
+            self.network_spec()?.build(federation.dataset.shape, federation.dataset.classes)?;
         let split = match text(&self.evaluation, "split") {
             "validation" => Split::Validation,
             _ => Split::Test,
@@ -80,7 +86,13 @@ impl Experiment {
         })
     }
 
-    fn header(&self, federation: &Federation, parameters: usize, split: Split, methods: &[MethodPlan]) -> RunStarted {
+    fn header(
+        &self,
+        federation: &Federation,
+        parameters: usize,
+        split: Split,
+        methods: &[MethodPlan],
+    ) -> RunStarted {
         let sizes: Vec<ClientSize> = federation
             .clients
             .iter()
@@ -128,7 +140,8 @@ fn method_plan(setting: &MethodSetting) -> Result<MethodPlan, ExperimentError> {
     let (method, _) = formant_methods::build(&setting.name, &setting.parameters)?;
     let train = &setting.train;
     let rate = number(train, "learning_rate");
-    let personal_rate = train.get("personal_learning_rate").and_then(Value::as_float).unwrap_or(rate);
+    let personal_rate =
+        train.get("personal_learning_rate").and_then(Value::as_float).unwrap_or(rate);
     let phase = |epochs: &str, rate: f64| PhasePlan {
         first: PhaseSettings {
             epochs: integer(train, epochs) as usize,

@@ -22,32 +22,31 @@ impl Value {
     }
 
     /// The bytes that [`ErasedMethod`]'s decoders read.
-    pub fn encode(&self) -> Vec<u8> {
-        self.0.encode()
+    pub fn encode(&self) -> Result<Vec<u8>, MethodError> {
+        self.0.encode().map_err(|error| MethodError::Encode(error.to_string()))
     }
 
     /// Length of the encoding.
-    pub fn encoded_len(&self) -> usize {
-        self.0.encoded_len()
+    pub fn encoded_len(&self) -> Result<usize, MethodError> {
+        self.0.encoded_len().map_err(|error| MethodError::Encode(error.to_string()))
     }
 }
 
 trait Content: Send + Sync {
-    fn encode(&self) -> Vec<u8>;
-    fn encoded_len(&self) -> usize;
+    fn encode(&self) -> postcard::Result<Vec<u8>>;
+    fn encoded_len(&self) -> postcard::Result<usize>;
     fn as_any(&self) -> &dyn Any;
     fn as_any_mut(&mut self) -> &mut dyn Any;
     fn into_any(self: Box<Self>) -> Box<dyn Any>;
 }
 
 impl<T: Serialize + Send + Sync + 'static> Content for T {
-    fn encode(&self) -> Vec<u8> {
-        // Writing into memory fails only for types that serde itself cannot express.
-        postcard::to_stdvec(self).unwrap_or_default()
+    fn encode(&self) -> postcard::Result<Vec<u8>> {
+        postcard::to_stdvec(self)
     }
 
-    fn encoded_len(&self) -> usize {
-        postcard::experimental::serialized_size(self).unwrap_or(0)
+    fn encoded_len(&self) -> postcard::Result<usize> {
+        postcard::experimental::serialized_size(self)
     }
 
     fn as_any(&self) -> &dyn Any {
@@ -87,8 +86,12 @@ pub trait ErasedMethod: Send + Sync {
     /// See [`Method::broadcast`].
     fn broadcast(&self, server: &Value) -> Result<Value, MethodError>;
     /// See [`Method::train_shared`].
-    fn train_shared(&self, client: &mut Value, got: &Value, local: &mut Local<'_>)
-    -> Result<Value, MethodError>;
+    fn train_shared(
+        &self,
+        client: &mut Value,
+        got: &Value,
+        local: &mut Local<'_>,
+    ) -> Result<Value, MethodError>;
     /// See [`Method::train_personal`].
     fn train_personal(
         &self,
@@ -158,10 +161,10 @@ impl<M: Method> Erased<M> {
     {
         let decode_error =
             |reason: String| MethodError::Decode { method: self.entry.name, what, reason };
-        let (value, rest) =
-            postcard::take_from_bytes::<T>(bytes).map_err(|error| decode_error(error.to_string()))?;
+        let (value, rest) = postcard::take_from_bytes::<T>(bytes)
+            .map_err(|error| decode_error(error.to_string()))?;
         if !rest.is_empty() {
-            return Err(decode_error(format!("{} bytes are left over", rest.len())));
+            return Err(decode_error(format!("bytes left over: {}", rest.len())));
         }
         Ok(Value::new(value))
     }

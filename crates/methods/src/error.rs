@@ -30,6 +30,21 @@ pub enum MethodError {
         /// Why.
         reason: String,
     },
+    /// A state or message that serde cannot express, such as a sequence of unknown length.
+    #[error("cannot encode a state or message: {0}")]
+    Encode(String),
+    /// An upload that is no model of this network.
+    #[error(
+        "client {client} sent a model of {sent} values where the others sent {expected}: it trains another network"
+    )]
+    ForeignModel {
+        /// Who sent it.
+        client: usize,
+        /// Parameters and buffers of it.
+        sent: usize,
+        /// Parameters and buffers of the first upload.
+        expected: usize,
+    },
     /// A value of another method, or of another role, was handed over: a bug in a driver.
     #[error("a value of method `{method}` is not the {what} that was expected")]
     WrongValue {

@@ -45,13 +45,24 @@ impl Method for FedAvg {
         server.w.clone()
     }
 
-    fn train_shared(&self, _client: &mut (), got: &Model, local: &mut Local<'_>) -> Result<Model, MethodError> {
+    fn train_shared(
+        &self,
+        _client: &mut (),
+        got: &Model,
+        local: &mut Local<'_>,
+    ) -> Result<Model, MethodError> {
         let mut w = got.clone();
         local.sgd(&mut w, local.epochs(), Part::All, &mut [])?;
         Ok(w)
     }
 
-    fn train_personal(&self, _: &mut (), _: &Model, _: &Model, _: &mut Local<'_>) -> Result<(), MethodError> {
+    fn train_personal(
+        &self,
+        _client: &mut (),
+        _got: &Model,
+        _sent: &Model,
+        _local: &mut Local<'_>,
+    ) -> Result<(), MethodError> {
         Ok(())
     }
 

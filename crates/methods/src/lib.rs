@@ -7,8 +7,8 @@ mod fedavg;
 mod local;
 mod local_only;
 mod method;
-pub mod schema;
 mod scd;
+pub mod schema;
 mod zoo;
 
 pub use ditto::Ditto;

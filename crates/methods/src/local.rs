@@ -45,18 +45,30 @@ pub struct Local<'a> {
     rng: Rng,
     settings: PhaseSettings,
     round: usize,
+    rounds: usize,
     meter: Meter,
 }
 
 impl<'a> Local<'a> {
-    /// Lends a client's data and a worker to a phase. `round` counts from 1.
+    /// Lends a client's data and a worker to a phase of `round` (from 1) of `rounds`.
     pub fn new(
         network: &'a dyn Network,
         (images, train): (&'a Images, &'a [u32]),
         worker: &'a mut Worker,
-        (rng, settings, round): (Rng, PhaseSettings, usize),
+        (rng, settings): (Rng, PhaseSettings),
+        (round, rounds): (usize, usize),
     ) -> Self {
-        Self { network, images, train, worker, rng, settings, round, meter: Meter::default() }
+        Self {
+            network,
+            images,
+            train,
+            worker,
+            rng,
+            settings,
+            round,
+            rounds,
+            meter: Meter::default(),
+        }
     }
 
     /// `n_i`.
@@ -67,6 +79,11 @@ impl<'a> Local<'a> {
     /// The round, from 1.
     pub fn round(&self) -> usize {
         self.round
+    }
+
+    /// Rounds of the whole run, `T`.
+    pub fn rounds(&self) -> usize {
+        self.rounds
     }
 
     /// Epochs of this phase: `E_G` in the shared phase, `E_p` in the personal one.

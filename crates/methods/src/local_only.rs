@@ -41,7 +41,12 @@ impl Method for LocalOnly {
 
     fn broadcast(&self, _server: &()) {}
 
-    fn train_shared(&self, _: &mut Personal, _got: &(), _: &mut Local<'_>) -> Result<(), MethodError> {
+    fn train_shared(
+        &self,
+        _: &mut Personal,
+        _got: &(),
+        _: &mut Local<'_>,
+    ) -> Result<(), MethodError> {
         Ok(())
     }
 
@@ -55,7 +60,12 @@ impl Method for LocalOnly {
         local.sgd(&mut client.theta, local.epochs(), Part::All, &mut [])
     }
 
-    fn aggregate(&self, _: &mut (), _: Uploads<'_, ()>, _: &mut Central<'_>) -> Result<(), MethodError> {
+    fn aggregate(
+        &self,
+        _server: &mut (),
+        _uploads: Uploads<'_, ()>,
+        _central: &mut Central<'_>,
+    ) -> Result<(), MethodError> {
         Ok(())
     }
 

@@ -116,16 +116,60 @@ pub fn weighted_mean<U>(
     model: impl Fn(&U) -> &Model,
 ) -> Result<Model, MethodError> {
     let mut means: Option<(WeightedMean, WeightedMean)> = None;
+    let mut expected = None;
     for upload in uploads {
         let upload = upload?;
         let model = model(&upload.message);
-        let (parameters, buffers) = means.get_or_insert_with(|| {
-            (WeightedMean::new(model.parameters.len()), WeightedMean::new(model.buffers.len()))
-        });
+        let shape = (model.parameters.len(), model.buffers.len());
+        // What comes from a client is not trusted to be a model of this network.
+        let wanted = *expected.get_or_insert(shape);
+        if shape != wanted {
+            let (client, sent, expected) = (upload.client, shape.0 + shape.1, wanted.0 + wanted.1);
+            return Err(MethodError::ForeignModel { client, sent, expected });
+        }
+        let (parameters, buffers) =
+            means.get_or_insert_with(|| (WeightedMean::new(shape.0), WeightedMean::new(shape.1)));
         parameters.add(upload.weight, &model.parameters);
         buffers.add(upload.weight, &model.buffers);
     }
     let finished = means.and_then(|(p, b)| Some((p.finish()?, b.finish()?)));
     let (parameters, buffers) = finished.ok_or(MethodError::NoUploads)?;
     Ok(Model { parameters, buffers })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mean_of(uploads: &[(f64, &[f32], &[f32])]) -> Result<Model, MethodError> {
+        let mut source = uploads.iter().enumerate().map(|(client, &(weight, w, b))| {
+            let message = Model { parameters: w.to_vec(), buffers: b.to_vec() };
+            Ok(Upload { client, weight, staleness: 0, message })
+        });
+        weighted_mean(Uploads::new(&mut source), |w| w)
+    }
+
+    #[test]
+    fn the_mean_weighs_by_samples_and_includes_buffers() {
+        let mean = mean_of(&[
+            (1.0, &[1.0, 0.0], &[8.0]),
+            (2.0, &[2.0, 3.0], &[0.0]),
+            (5.0, &[3.0, -2.0], &[-4.0]),
+        ]);
+        // (1·1 + 2·2 + 5·3)/8 = 20/8; (0 + 2·3 − 5·2)/8 = −4/8; (8 + 0 − 5·4)/8 = −12/8.
+        assert_eq!(mean.unwrap(), Model { parameters: vec![2.5, -0.5], buffers: vec![-1.5] });
+    }
+
+    #[test]
+    fn nothing_to_average_is_an_error() {
+        assert!(matches!(mean_of(&[]), Err(MethodError::NoUploads)));
+        assert!(matches!(mean_of(&[(0.0, &[1.0], &[])]), Err(MethodError::NoUploads)));
+    }
+
+    #[test]
+    fn a_model_of_another_network_is_an_error_that_names_the_client() {
+        let error = mean_of(&[(1.0, &[1.0, 2.0], &[]), (1.0, &[1.0], &[2.0])]).unwrap_err();
+        assert!(matches!(error, MethodError::ForeignModel { client: 1, sent: 2, expected: 2 }));
+        assert!(error.to_string().starts_with("client 1 sent"), "{error}");
+    }
 }

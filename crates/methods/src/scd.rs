@@ -17,9 +17,10 @@
 //! Departures, each behind a key that can be set to the paper's value:
 //! - `form`: the paper prints `Σ p log p − p log q` on unnormalised magnitudes (`raw`) but argues
 //!   from the KL divergence (`normalized`); see [`formant_numerics::Form`] for all four.
-//! - `warm_up`: the paper leaves `w_p^0` open. With `warm_up = k`, the first `k` rounds are FedAvg
+//! - `warm_up`: the paper leaves `w_p^0` open. With `warm_up = u`, the first `u T` rounds are FedAvg
 //!   and `w_p` follows the client's own `w_{G,k}`, so that co-distillation begins between two models
 //!   that have something to teach. `0` starts `w_p` from the common initial model.
+//! - `tau_p`: the personal model may learn from a part of the spectrum too; `1` is the paper's.
 
 use crate::fedavg::Generic;
 use crate::local_only::Personal;
@@ -45,8 +46,8 @@ pub struct Scd {
     pub tau: f64,
     /// `τ_p`: share of the spectrum that the personal model learns from, 1 in the paper.
     pub tau_p: f64,
-    /// Rounds of FedAvg before co-distillation begins.
-    pub warm_up: usize,
+    /// Share of the rounds that are FedAvg, before co-distillation begins.
+    pub warm_up: f64,
 }
 
 pub(crate) const KEYS: &[Key] = &[
@@ -95,9 +96,9 @@ pub(crate) const KEYS: &[Key] = &[
     Key {
         name: "warm_up",
         symbol: "",
-        kind: Kind::Integer { min: 0, max: 1_000_000 },
-        default: Default::Integer(0),
-        help: "rounds of FedAvg, with the personal model following, before co-distillation begins",
+        kind: Kind::Number { min: 0.0, max: 0.95 },
+        default: Default::Number(0.0),
+        help: "share of the rounds that are FedAvg, with the personal model following, before co-distillation begins",
     },
 ];
 
@@ -121,7 +122,7 @@ impl Scd {
     }
 
     fn warming_up(&self, local: &Local<'_>) -> bool {
-        local.round() <= self.warm_up
+        local.round() <= (self.warm_up * local.rounds() as f64).round() as usize
     }
 }
 

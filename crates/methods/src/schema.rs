@@ -91,6 +91,16 @@ pub enum SchemaError {
         /// What the key means.
         help: String,
     },
+    /// A word that is not among the choices.
+    #[error("`{path} = {value}` is none of the choices\nhint: {hint}")]
+    Choice {
+        /// Section and key.
+        path: String,
+        /// What was given.
+        value: String,
+        /// The nearest choice, and all of them.
+        hint: String,
+    },
     /// A value outside its range.
     #[error("`{path} = {value}` is outside its range\nhint: it must be {expected}; {help}")]
     Range {
@@ -182,7 +192,8 @@ impl Key {
 
 /// Checks a section against its keys and fills in the defaults.
 pub fn resolve(section: &str, keys: &[Key], given: &Table) -> Result<Table, SchemaError> {
-    let path = |key: &str| if section.is_empty() { key.to_owned() } else { format!("{section}.{key}") };
+    let path =
+        |key: &str| if section.is_empty() { key.to_owned() } else { format!("{section}.{key}") };
     for key in given.keys() {
         if !keys.iter().any(|k| k.name == key) {
             let hint = suggest(key, keys.iter().map(|k| k.name), "keys");
@@ -208,10 +219,11 @@ pub fn resolve(section: &str, keys: &[Key], given: &Table) -> Result<Table, Sche
         match key.kind.read(value) {
             None => return Err(SchemaError::Type { path, value: shown, expected, help }),
             Some((_, false)) => {
-                let help = match key.kind {
-                    Kind::Choice(words) => suggest(value.as_str().unwrap_or(""), words.iter().copied(), "choices"),
-                    _ => help,
-                };
+                if let Kind::Choice(words) = key.kind {
+                    let given = value.as_str().unwrap_or_default();
+                    let hint = suggest(given, words.iter().copied(), "choices");
+                    return Err(SchemaError::Choice { path, value: shown, hint });
+                }
                 return Err(SchemaError::Range { path, value: shown, expected, help });
             }
             Some((value, true)) => {
@@ -223,10 +235,20 @@ pub fn resolve(section: &str, keys: &[Key], given: &Table) -> Result<Table, Sche
 }
 
 /// "did you mean …?" for the nearest name, or the list of all.
-pub fn suggest<'n>(given: &str, known: impl Iterator<Item = &'n str> + Clone, what: &str) -> String {
+///
+/// ```
+/// use formant_methods::schema::suggest;
+/// let hint = suggest("sdc", ["local", "scd"].into_iter(), "methods");
+/// assert_eq!(hint, "did you mean `scd`? the methods are `local`, `scd`");
+/// ```
+pub fn suggest<'n>(
+    given: &str,
+    known: impl Iterator<Item = &'n str> + Clone,
+    what: &str,
+) -> String {
     let nearest = known
         .clone()
-        .map(|name| (strsim::jaro_winkler(given, name), name))
+        .map(|name| (likeness(given, name), name))
         .max_by(|a, b| a.0.total_cmp(&b.0))
         .filter(|(score, _)| *score > 0.75);
     let all = known.collect::<Vec<_>>();
@@ -234,6 +256,16 @@ pub fn suggest<'n>(given: &str, known: impl Iterator<Item = &'n str> + Clone, wh
         Some((_, name)) => format!("did you mean `{name}`? the {what} are {}", quoted(&all)),
         None => format!("the {what} are {}", quoted(&all)),
     }
+}
+
+/// How alike two names are, from 0 to 1: a slip of the keyboard counts little, and so does a part
+/// left out (`rate` for `learning_rate`).
+fn likeness(given: &str, name: &str) -> f64 {
+    let (given, name) = (given.to_lowercase(), name.to_lowercase());
+    let slip = if given.len() > 2 && strsim::osa_distance(&given, &name) == 1 { 0.9 } else { 0.0 };
+    let share = 0.2 * given.len() as f64 / name.len().max(1) as f64;
+    let part = if given.len() > 2 && name.contains(&given) { 0.75 + share } else { 0.0 };
+    strsim::jaro_winkler(&given, &name).max(slip).max(part)
 }
 
 fn quoted(words: &[&str]) -> String {
@@ -279,6 +311,22 @@ mod tests {
     }
 
     #[test]
+    fn slips_parts_and_case_are_recognised() {
+        let nearest = |given| {
+            suggest(
+                given,
+                ["learning_rate", "personal_learning_rate", "SCD", "tau"].into_iter(),
+                "keys",
+            )
+        };
+        assert!(nearest("rate").starts_with("did you mean `learning_rate`?"));
+        assert!(nearest("sdc").starts_with("did you mean `SCD`?"));
+        assert!(nearest("lerning_rate").starts_with("did you mean `learning_rate`?"));
+        assert!(nearest("gamma").starts_with("the keys are"));
+        assert!(nearest("").starts_with("the keys are"));
+    }
+
+    #[test]
     fn errors_name_the_key_the_value_the_range_and_the_nearest_key() {
         assert_eq!(
             error("lamda_p = 1\ntau = 1"),
@@ -298,7 +346,7 @@ mod tests {
         );
         assert_eq!(
             error("tau = 1\nform = \"rav\""),
-            "`method.form = \"rav\"` is outside its range\nhint: it must be one of `raw`, `complex`; did you mean `raw`? the choices are `raw`, `complex`"
+            "`method.form = \"rav\"` is none of the choices\nhint: did you mean `raw`? the choices are `raw`, `complex`"
         );
         assert_eq!(
             error(""),

@@ -23,8 +23,11 @@ pub struct Entry {
     pub personal: bool,
     /// Its hyper-parameters.
     pub keys: &'static [Key],
-    build: fn(&'static Entry, Table) -> Result<Box<dyn ErasedMethod>, String>,
+    build: Build,
 }
+
+/// Makes a method from hyper-parameters that its keys have checked; an error says why not.
+type Build = fn(&'static Entry, Table) -> Result<Box<dyn ErasedMethod>, String>;
 
 /// Every method, in the order of tables.
 pub const ZOO: &[Entry] = &[

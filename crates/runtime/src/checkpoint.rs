@@ -65,7 +65,10 @@ impl Checkpoint {
         let checkpoint: Self =
             serde_json::from_slice(&read(&path)?).map_err(|error| damaged(error.to_string()))?;
         if checkpoint.format != FORMAT {
-            return Err(damaged(format!("format {} where this version reads {FORMAT}", checkpoint.format)));
+            return Err(damaged(format!(
+                "format {} where this version reads {FORMAT}",
+                checkpoint.format
+            )));
         }
         Ok(Some(checkpoint))
     }
@@ -79,7 +82,7 @@ impl Checkpoint {
     }
 
     /// The state files that the manifest names.
-    pub(crate) fn files(&self) -> HashSet<&str> {
-        self.server.iter().chain(self.clients.iter().flatten()).map(|s| s.file.as_str()).collect()
+    pub(crate) fn files(&self) -> HashSet<String> {
+        self.server.iter().chain(self.clients.iter().flatten()).map(|s| s.file.clone()).collect()
     }
 }

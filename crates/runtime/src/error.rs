@@ -1,6 +1,7 @@
 //! What can go wrong while a run is under way.
 
 use formant_methods::MethodError;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 /// A run could not start, go on or be resumed.
@@ -34,8 +35,18 @@ pub enum RuntimeError {
         /// The run folder.
         path: PathBuf,
     },
+    /// A run that no longer is what it was when it began.
+    #[error("the run in {path} cannot go on: {change}\nhint: {hint}", path = path.display())]
+    Changed {
+        /// The run folder.
+        path: PathBuf,
+        /// What differs, with both values.
+        change: String,
+        /// What to do.
+        hint: &'static str,
+    },
     /// A run that has ended already.
-    #[error("the run in {path} is complete: there is nothing to resume\nhint: its report is {report}", path = path.display(), report = path.join("report.html").display())]
+    #[error("the run in {path} is complete: there is nothing to resume\nhint: `formant report {path}` prints its table", path = path.display())]
     Complete {
         /// The run folder.
         path: PathBuf,
@@ -49,13 +60,21 @@ impl RuntimeError {
     /// A file error with the usual advice.
     pub fn file(action: &'static str, path: &Path, source: std::io::Error) -> Self {
         let hint = match source.kind() {
-            std::io::ErrorKind::NotFound => "check the path; the file or folder is not there".into(),
-            std::io::ErrorKind::PermissionDenied => "check who owns the folder and its permissions".into(),
-            std::io::ErrorKind::StorageFull => {
-                "free some space, then go on with `formant run --resume`".into()
+            ErrorKind::NotFound => "check the path; the file or folder is not there",
+            ErrorKind::PermissionDenied => {
+                "choose a place that you may write to, or change its permissions"
             }
-            _ => "check the path and the disk".to_owned(),
+            ErrorKind::NotADirectory => {
+                "a part of the path is a file, not a folder; choose another place"
+            }
+            ErrorKind::AlreadyExists => "a file is in the way; choose another place",
+            ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
+                "free some space, then go on with `formant run --resume`"
+            }
+            ErrorKind::ReadOnlyFilesystem => "the file system is read-only; choose another place",
+            _ => "check the path and the disk",
         };
+        let hint = hint.to_owned();
         Self::File { action, path: path.into(), source, hint }
     }
 }

@@ -3,7 +3,7 @@
 //! A run folder holds one `events.jsonl`, a JSON object per line, tagged by `event`. Readers skip
 //! kinds that they do not know; a field is never given a second meaning.
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 /// The version of this vocabulary, in every log's first line.
 pub const FORMAT: u32 = 1;
@@ -58,7 +58,8 @@ pub enum Event {
         /// Encoded size.
         bytes: u64,
     },
-    /// A client's phase failed; its state stays as it was and nothing of it is aggregated.
+    /// A client's phase failed. Its state stays as it was before the phase; if it was the shared
+    /// phase, nothing of the client is aggregated and there is no personal phase.
     ClientFailed {
         /// The method's label.
         method: String,
@@ -190,20 +191,62 @@ pub struct Evaluated {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Score {
     /// Fraction right, 0 to 1.
+    #[serde(deserialize_with = "figure")]
     pub accuracy: f64,
     /// Mean cross-entropy.
+    #[serde(deserialize_with = "figure")]
     pub loss: f64,
 }
 
-/// Accuracy of all clients' personal models.
+/// Accuracy of all clients' personal models. A client without samples to score on counts nowhere.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PersonalScore {
     /// Mean weighted by local test sizes: the paper's figure.
+    #[serde(deserialize_with = "figure")]
     pub weighted: f64,
     /// Plain mean over clients.
+    #[serde(deserialize_with = "figure")]
     pub mean: f64,
     /// Mean of the worst tenth of the clients, at least one.
+    #[serde(deserialize_with = "figure")]
     pub worst_decile: f64,
-    /// Every client, in id order.
+    /// Every client, in id order; not a number for a client without samples to score on.
+    #[serde(deserialize_with = "figures")]
     pub per_client: Vec<f64>,
+}
+
+/// JSON has no NaN and writes `null`; reading it back must not fail.
+fn figure<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
+    Ok(Option::deserialize(deserializer)?.unwrap_or(f64::NAN))
+}
+
+fn figures<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<f64>, D::Error> {
+    let figures: Vec<Option<f64>> = Vec::deserialize(deserializer)?;
+    Ok(figures.into_iter().map(|figure| figure.unwrap_or(f64::NAN)).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_figure_that_is_no_number_survives_the_log() {
+        let pm = PersonalScore {
+            weighted: 0.5,
+            mean: 0.5,
+            worst_decile: 0.5,
+            per_client: vec![f64::NAN, 0.5],
+        };
+        let gm = Score { accuracy: 0.1, loss: f64::INFINITY };
+        let event =
+            Event::Evaluated(Evaluated { method: "a".into(), round: 1, gm, pm, seconds: 0.0 });
+        let line = serde_json::to_string(&event).unwrap();
+        let Event::Evaluated(read) = serde_json::from_str(&line).unwrap() else {
+            panic!("another event")
+        };
+        assert!(read.pm.per_client[0].is_nan() && read.gm.loss.is_nan());
+        assert_eq!(serde_json::to_string(&Event::Evaluated(read)).unwrap(), line);
+        // A figure that is left out is no figure.
+        assert!(serde_json::from_str::<Score>(r#"{"accuracy":0.1}"#).is_err());
+    }
 }

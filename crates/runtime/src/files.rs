@@ -1,7 +1,7 @@
 //! Files that are whole or not there: written under a temporary name, then renamed.
 
 use crate::RuntimeError;
-use std::fs::{self, File};
+use std::fs::{self, File, TryLockError};
 use std::io::Write;
 use std::path::Path;
 
@@ -24,6 +24,19 @@ pub(crate) fn write_renamed(path: &Path, bytes: &[u8], sync: bool) -> Result<(),
     }
     drop(file);
     fs::rename(&temporary, path).map_err(fail)
+}
+
+/// Keeps other processes out of a folder for as long as the returned file lives; the operating
+/// system lets go of it however the process ends.
+pub fn lock(folder: &Path) -> Result<File, RuntimeError> {
+    let path = folder.join("lock");
+    let fail = |source| RuntimeError::file("create", &path, source);
+    let file = File::create(&path).map_err(fail)?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(RuntimeError::Locked { path: folder.into() }),
+        Err(TryLockError::Error(source)) => Err(fail(source)),
+    }
 }
 
 /// Creates a folder and its parents.

@@ -6,10 +6,11 @@ pub mod event;
 pub mod files;
 mod plan;
 mod recorder;
+mod resumption;
 pub mod sim;
 mod store;
 
-pub use checkpoint::{Checkpoint, CHECKPOINT_FILE};
+pub use checkpoint::{CHECKPOINT_FILE, Checkpoint};
 pub use error::RuntimeError;
 pub use plan::{Evaluation, MethodPlan, PhasePlan, RunPlan};
 pub use recorder::{EVENTS_FILE, Observer, Quiet};

@@ -32,6 +32,16 @@ pub struct RunPlan {
 }
 
 impl RunPlan {
+    /// Size of the set on which the GM is scored.
+    pub fn scored_globally(&self) -> usize {
+        match self.evaluation.split {
+            Split::Validation => {
+                self.federation.clients.iter().map(|c| c.size(Split::Validation)).sum()
+            }
+            _ => self.federation.dataset.test.len(),
+        }
+    }
+
     /// Samples on which client `client`'s PM is scored.
     pub fn scored(&self, client: usize) -> &[u32] {
         let data = &self.federation.clients[client];

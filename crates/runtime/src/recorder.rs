@@ -33,11 +33,20 @@ pub(crate) struct Recorder<'o> {
 impl<'o> Recorder<'o> {
     /// Opens the log and cuts off what lies beyond `keep` bytes: events after the checkpoint that a
     /// run resumes from will happen again.
-    pub(crate) fn open(run_dir: &Path, keep: u64, observer: &'o dyn Observer) -> Result<Self, RuntimeError> {
+    pub(crate) fn open(
+        run_dir: &Path,
+        keep: u64,
+        observer: &'o dyn Observer,
+    ) -> Result<Self, RuntimeError> {
         let path = run_dir.join(EVENTS_FILE);
         let fail = |source| RuntimeError::file("open", &path, source);
-        let mut file =
-            OpenOptions::new().create(true).truncate(false).read(true).write(true).open(&path).map_err(fail)?;
+        let mut file = OpenOptions::new()
+            .create(true)
+            .truncate(false)
+            .read(true)
+            .write(true)
+            .open(&path)
+            .map_err(fail)?;
         let len = file.metadata().map_err(fail)?.len();
         if len < keep {
             return Err(RuntimeError::Damaged {

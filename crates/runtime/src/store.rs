@@ -9,7 +9,7 @@
 use crate::RuntimeError;
 use crate::files::{read, write_renamed};
 use formant_methods::{ErasedMethod, MethodError, Value};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use xxhash_rust::xxh3::xxh3_64;
@@ -31,8 +31,10 @@ enum Place {
     Memory(Value, Option<Stored>),
     /// Only on disk.
     Disk(Stored),
-    /// With a worker.
+    /// With a worker, and on disk too if that copy was current when it was lent.
     Lent(Option<Stored>),
+    /// With a worker, who made it: nobody has trained it yet.
+    LentFresh,
 }
 
 /// The values of one method's run.
@@ -47,14 +49,21 @@ struct Inner {
     uploads: HashMap<usize, Place>,
     resident: u64,
     version: u64,
+    /// Files that the last checkpoint names.
+    pinned: HashSet<String>,
 }
 
 impl Store {
     /// An empty store over a folder, which must exist. Versions go on from `version`, so that
     /// files of an earlier session are never overwritten.
     pub(crate) fn new(folder: &Path, limit: u64, version: u64) -> Self {
-        let inner =
-            Inner { states: HashMap::new(), uploads: HashMap::new(), resident: 0, version };
+        let inner = Inner {
+            states: HashMap::new(),
+            uploads: HashMap::new(),
+            resident: 0,
+            version,
+            pinned: HashSet::new(),
+        };
         Self { folder: folder.into(), limit, inner: Mutex::new(inner) }
     }
 
@@ -75,12 +84,13 @@ impl Store {
         method: &dyn ErasedMethod,
         start: impl FnOnce() -> Value,
     ) -> Result<Value, RuntimeError> {
-        let place = self.lock().states.insert(client, Place::Lent(None));
+        let place = self.lock().states.insert(client, Place::LentFresh);
         match place {
             None => Ok(start()),
             Some(Place::Memory(value, stored)) => {
+                let size = value.encoded_len()? as u64;
                 let mut inner = self.lock();
-                inner.resident -= value.encoded_len() as u64;
+                inner.resident -= size;
                 inner.states.insert(client, Place::Lent(stored));
                 Ok(value)
             }
@@ -90,19 +100,35 @@ impl Store {
                 self.lock().states.insert(client, Place::Lent(Some(stored)));
                 Ok(value)
             }
-            Some(Place::Lent(_)) => Err(RuntimeError::Method(MethodError::WrongValue {
-                method: method.entry().name,
-                what: "idle client state",
-            })),
+            Some(Place::Lent(_) | Place::LentFresh) => {
+                let (method, what) = (method.entry().name, "idle client state");
+                Err(MethodError::WrongValue { method, what }.into())
+            }
         }
     }
 
     /// Takes a state back. `changed` says whether the copy on disk, if any, is now stale.
-    pub(crate) fn give_back(&self, client: usize, value: Value, changed: bool) -> Result<(), RuntimeError> {
-        let size = value.encoded_len() as u64;
+    pub(crate) fn give_back(
+        &self,
+        client: usize,
+        value: Value,
+        changed: bool,
+    ) -> Result<(), RuntimeError> {
+        let size = value.encoded_len()? as u64;
         let (on_disk, version) = {
             let mut inner = self.lock();
-            let on_disk = match inner.states.remove(&client) {
+            let place = inner.states.remove(&client);
+            if let Some(Place::Lent(Some(stale))) = &place
+                && changed
+                && !inner.pinned.contains(&stale.file)
+            {
+                // Nothing will read it again; many rounds between checkpoints must not fill a disk.
+                let _ = std::fs::remove_file(self.folder.join(&stale.file));
+            }
+            let on_disk = match place {
+                // Only looked at: it can be made again, so a client that never takes part costs
+                // neither memory nor a file.
+                Some(Place::LentFresh) if !changed => return Ok(()),
                 Some(Place::Lent(stored)) if !changed => stored,
                 _ => None,
             };
@@ -116,7 +142,7 @@ impl Store {
         };
         let stored = match on_disk {
             Some(stored) => stored,
-            None => self.write(format!("client-{client}-{version}.bin"), &value.encode())?,
+            None => self.write(format!("client-{client}-{version}.bin"), &value.encode()?)?,
         };
         self.lock().states.insert(client, Place::Disk(stored));
         Ok(())
@@ -124,7 +150,7 @@ impl Store {
 
     /// Keeps an upload until it is aggregated.
     pub(crate) fn put_upload(&self, client: usize, value: Value) -> Result<(), RuntimeError> {
-        let size = value.encoded_len() as u64;
+        let size = value.encoded_len()? as u64;
         {
             let mut inner = self.lock();
             if inner.resident + size <= self.limit {
@@ -133,17 +159,22 @@ impl Store {
                 return Ok(());
             }
         }
-        let stored = self.write(format!("upload-{client}.bin"), &value.encode())?;
+        let stored = self.write(format!("upload-{client}.bin"), &value.encode()?)?;
         self.lock().uploads.insert(client, Place::Disk(stored));
         Ok(())
     }
 
     /// Takes an upload out.
-    pub(crate) fn take_upload(&self, client: usize, method: &dyn ErasedMethod) -> Result<Option<Value>, RuntimeError> {
+    pub(crate) fn take_upload(
+        &self,
+        client: usize,
+        method: &dyn ErasedMethod,
+    ) -> Result<Option<Value>, RuntimeError> {
         let place = self.lock().uploads.remove(&client);
         match place {
             Some(Place::Memory(value, _)) => {
-                self.lock().resident -= value.encoded_len() as u64;
+                let size = value.encoded_len()? as u64;
+                self.lock().resident -= size;
                 Ok(Some(value))
             }
             Some(Place::Disk(stored)) => {
@@ -152,27 +183,26 @@ impl Store {
                 let _ = std::fs::remove_file(self.folder.join(&stored.file));
                 Ok(Some(value))
             }
-            Some(Place::Lent(_)) | None => Ok(None),
+            Some(Place::Lent(_) | Place::LentFresh) | None => Ok(None),
         }
     }
 
-    /// Makes every state durable and names the files, `None` for clients that never took part.
+    /// Writes every state that is not on disk yet and names the files, `None` for clients that
+    /// never took part. Called between rounds, when no state is lent.
     pub(crate) fn persist(&self, clients: usize) -> Result<Vec<Option<Stored>>, RuntimeError> {
+        let mut inner = self.lock();
+        let inner = &mut *inner;
         let mut named = Vec::with_capacity(clients);
         for client in 0..clients {
-            let mut inner = self.lock();
-            inner.version += 1;
-            let version = inner.version;
-            let stored = match inner.states.get_mut(&client) {
-                None | Some(Place::Lent(_)) => None,
+            named.push(match inner.states.get_mut(&client) {
+                None | Some(Place::LentFresh | Place::Lent(_)) => None,
                 Some(Place::Disk(stored) | Place::Memory(_, Some(stored))) => Some(stored.clone()),
                 Some(Place::Memory(value, on_disk @ None)) => {
-                    let stored = self.write(format!("client-{client}-{version}.bin"), &value.encode())?;
-                    *on_disk = Some(stored.clone());
-                    Some(stored)
+                    inner.version += 1;
+                    let file = format!("client-{client}-{}.bin", inner.version);
+                    Some(on_disk.insert(self.write(file, &value.encode()?)?).clone())
                 }
-            };
-            named.push(stored);
+            });
         }
         Ok(named)
     }
@@ -195,7 +225,7 @@ impl Store {
             inner.version += 1;
             inner.version
         };
-        self.write(format!("{name}-{version}.bin"), &value.encode())
+        self.write(format!("{name}-{version}.bin"), &value.encode()?)
     }
 
     /// Reads and verifies a file.
@@ -216,13 +246,17 @@ impl Store {
         Ok(bytes)
     }
 
-    /// Removes every file that a checkpoint does not name.
-    pub(crate) fn sweep(&self, keep: impl Fn(&str) -> bool) {
+    /// Keeps the files that a checkpoint names until the next one, and removes all others.
+    pub(crate) fn sweep(&self, keep: HashSet<String>) {
+        let mut inner = self.lock();
+        inner.pinned = keep;
         // Best effort: a file too many costs space, not correctness.
         let Ok(entries) = std::fs::read_dir(&self.folder) else { return };
         for entry in entries.flatten() {
             let name = entry.file_name();
-            if !name.to_str().is_some_and(&keep) {
+            let Some(name) = name.to_str() else { continue };
+            let ours = ["client-", "server-", "upload-"].iter().any(|kind| name.starts_with(kind));
+            if ours && !inner.pinned.contains(name) {
                 let _ = std::fs::remove_file(entry.path());
             }
         }

@@ -2,11 +2,12 @@
 
 use crate::{RunPlan, RuntimeError};
 use formant_numerics::Worker;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Samples in one evaluation batch.
 pub(super) const EVALUATION_BATCH: usize = 64;
+/// Samples of the global test set in one job.
+pub(super) const EVALUATION_JOB: usize = 4 * EVALUATION_BATCH;
 
 /// All workers of a run, allocated once.
 pub(super) struct Crew {
@@ -20,50 +21,90 @@ impl Crew {
             .iter()
             .map(|m| m.shared.first.batch.max(m.personal.first.batch))
             .fold(EVALUATION_BATCH, usize::max);
-        let threads = plan.threads.max(1);
+        // More workers than jobs would only cost memory.
+        let jobs =
+            plan.federation.clients.len().max(plan.scored_globally().div_ceil(EVALUATION_JOB));
+        let threads = plan.threads.clamp(1, jobs.max(1));
         Self { workers: (0..threads).map(|_| Worker::new(&*plan.network, largest)).collect() }
     }
 
     /// Does `work` for every job, in parallel; results come back in the order of `jobs`. Jobs are
-    /// started in the order of `jobs`, so put the longest first.
+    /// started in the order of `jobs`, so put the longest first. The first failure in that order is
+    /// the one that is reported; jobs that have not started by then never do.
     pub(super) fn run<J: Sync, T: Send>(
         &mut self,
         jobs: &[J],
         work: impl Fn(&J, &mut Worker) -> Result<T, RuntimeError> + Sync,
     ) -> Result<Vec<T>, RuntimeError> {
         let next = AtomicUsize::new(0);
-        let results: Vec<Mutex<Option<Result<T, RuntimeError>>>> =
-            jobs.iter().map(|_| Mutex::new(None)).collect();
-        std::thread::scope(|scope| {
-            for worker in self.workers.iter_mut().take(jobs.len()) {
-                let (next, results, work) = (&next, &results, &work);
-                scope.spawn(move || {
-                    loop {
-                        let index = next.fetch_add(1, Ordering::Relaxed);
-                        let Some(job) = jobs.get(index) else { return };
-                        let result = work(job, worker);
-                        // A failure of the machinery (not of a client) ends the run soon.
-                        if result.is_err() {
-                            next.store(jobs.len(), Ordering::Relaxed);
+        let mut results = std::thread::scope(|scope| {
+            let workers = self.workers.iter_mut().take(jobs.len());
+            let busy: Vec<_> = workers
+                .map(|worker| {
+                    let (next, work) = (&next, &work);
+                    scope.spawn(move || {
+                        let mut done = Vec::new();
+                        loop {
+                            let index = next.fetch_add(1, Ordering::Relaxed);
+                            let Some(job) = jobs.get(index) else { return done };
+                            let result = work(job, worker);
+                            // A failure of the machinery (not of a client) ends the run soon.
+                            if result.is_err() {
+                                next.store(jobs.len(), Ordering::Relaxed);
+                            }
+                            done.push((index, result));
                         }
-                        if let Ok(mut slot) = results[index].lock() {
-                            *slot = Some(result);
-                        }
-                    }
-                });
+                    })
+                })
+                .collect();
+            let mut results = Vec::with_capacity(jobs.len());
+            for thread in busy {
+                match thread.join() {
+                    Ok(done) => results.extend(done),
+                    Err(panic) => std::panic::resume_unwind(panic),
+                }
             }
+            results
         });
-        let mut collected = Vec::with_capacity(jobs.len());
-        let mut unfinished = false;
-        for slot in results {
-            match slot.into_inner().ok().flatten() {
-                Some(result) => collected.push(result?),
-                None => unfinished = true,
-            }
+        results.sort_by_key(|(index, _)| *index);
+        // A job is missing only behind a failed one, which makes the whole an error.
+        results.into_iter().map(|(_, result)| result).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use formant_methods::MethodError;
+    use formant_numerics::{NetworkSpec, Shape};
+
+    fn crew_of(workers: usize) -> Crew {
+        let network = NetworkSpec::named("logistic").build(Shape::new(1, 1, 1), 2).unwrap();
+        Crew { workers: (0..workers).map(|_| Worker::new(&*network, 1)).collect() }
+    }
+
+    #[test]
+    fn results_come_back_in_the_order_of_the_jobs() {
+        let jobs: Vec<usize> = (0..100).collect();
+        for workers in [1, 3, 200] {
+            let squares = crew_of(workers).run(&jobs, |job, _| Ok(job * job)).unwrap();
+            assert_eq!(squares, jobs.iter().map(|job| job * job).collect::<Vec<_>>());
         }
-        // A slot stays empty only behind a failed job, which `?` has reported above unless it came
-        // later in the order; then it is still in the list.
-        debug_assert!(!unfinished, "an unfinished job without a failed one");
-        Ok(collected)
+        let none: &[usize] = &[];
+        assert!(crew_of(2).run(none, |job, _| Ok(*job)).unwrap().is_empty());
+    }
+
+    #[test]
+    fn one_failed_job_fails_the_whole_and_stops_the_queue() {
+        let jobs: Vec<usize> = (0..1_000).collect();
+        for workers in [1, 4] {
+            let started = AtomicUsize::new(0);
+            let error = crew_of(workers).run(&jobs, |job, _| {
+                started.fetch_add(1, Ordering::Relaxed);
+                if *job == 5 { Err(MethodError::NoUploads.into()) } else { Ok(*job) }
+            });
+            assert!(matches!(error, Err(RuntimeError::Method(MethodError::NoUploads))));
+            assert!(workers > 1 || started.into_inner() == 6, "nobody works on after a failure");
+        }
     }
 }

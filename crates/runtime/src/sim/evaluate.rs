@@ -1,7 +1,7 @@
 //! Scores both models: the GM on the global test set, every PM on its client's own.
 
 use super::Session;
-use super::crew::{Crew, EVALUATION_BATCH};
+use super::crew::{Crew, EVALUATION_BATCH, EVALUATION_JOB};
 use crate::RuntimeError;
 use crate::event::{Evaluated, PersonalScore, Score};
 use crate::store::Store;
@@ -55,7 +55,8 @@ impl Session<'_> {
             self.with_personal_model(round, *client, broadcast, store, worker, |model, worker| {
                 let indices = self.plan.scored(*client);
                 let (right, _) = score(&*self.plan.network, model, images, indices, worker);
-                right as f64 / indices.len().max(1) as f64
+                // Not a number where there is nothing to score.
+                right as f64 / indices.len() as f64
             })
         })
     }
@@ -77,7 +78,8 @@ impl Session<'_> {
             &*self.plan.network,
             (&data.dataset.train, &data.clients[client].train),
             worker,
-            (rng, self.method.personal.at(round.max(1)), round),
+            (rng, self.method.personal.at(round.max(1))),
+            (round, self.plan.rounds),
         );
         let model = self.method.method.personal_model(&state, broadcast, &mut local)?;
         let seen = look(&model, worker);
@@ -125,7 +127,7 @@ impl Session<'_> {
             }
             _ => (&data.dataset.test, (0..data.dataset.test.len() as u32).collect()),
         };
-        let jobs: Vec<&[u32]> = indices.chunks(4 * EVALUATION_BATCH).collect();
+        let jobs: Vec<&[u32]> = indices.chunks(EVALUATION_JOB).collect();
         let parts = crew.run(&jobs, |indices, worker| {
             Ok(score(&*self.plan.network, model, images, indices, worker))
         })?;
@@ -158,20 +160,17 @@ fn score(
     (right, loss)
 }
 
-/// Means over clients, and the mean of the worst tenth.
+/// Means over the clients that have something to score, and the mean of their worst tenth.
 fn personal_score(per_client: Vec<f64>, sizes: &[f64]) -> PersonalScore {
-    let clients = per_client.len().max(1) as f64;
-    let total: f64 = sizes.iter().sum();
-    let weighted: f64 = per_client.iter().zip(sizes).map(|(a, n)| a * n).sum();
-    let mut sorted = per_client.clone();
-    sorted.sort_by(f64::total_cmp);
-    let tenth = sorted.len().div_ceil(10);
-    PersonalScore {
-        weighted: weighted / total.max(1.0),
-        mean: per_client.iter().sum::<f64>() / clients,
-        worst_decile: sorted.iter().take(tenth).sum::<f64>() / tenth.max(1) as f64,
-        per_client,
-    }
+    let mut scored: Vec<(f64, f64)> =
+        per_client.iter().copied().zip(sizes.iter().copied()).filter(|(_, n)| *n > 0.0).collect();
+    let (clients, total) = (scored.len() as f64, scored.iter().map(|(_, n)| n).sum::<f64>());
+    let weighted = scored.iter().map(|(a, n)| a * n).sum::<f64>() / total;
+    let mean = scored.iter().map(|(a, _)| a).sum::<f64>() / clients;
+    scored.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let tenth = scored.len().div_ceil(10);
+    let worst = scored.iter().take(tenth).map(|(a, _)| a).sum::<f64>() / tenth as f64;
+    PersonalScore { weighted, mean, worst_decile: worst, per_client }
 }
 
 #[cfg(test)]
@@ -187,5 +186,13 @@ mod tests {
         assert!((score.weighted - 2870.0 / 20.0 / 210.0).abs() < 1e-12);
         assert!((score.mean - 0.525).abs() < 1e-12);
         assert!((score.worst_decile - 0.075).abs() < 1e-12);
+    }
+
+    #[test]
+    fn a_client_without_samples_counts_nowhere() {
+        let score = personal_score(vec![f64::NAN, 0.5, 1.0], &[0.0, 1.0, 3.0]);
+        assert_eq!((score.weighted, score.mean, score.worst_decile), (0.875, 0.75, 0.5));
+        assert!(score.per_client[0].is_nan());
+        assert!(personal_score(vec![f64::NAN], &[0.0]).mean.is_nan());
     }
 }

@@ -10,14 +10,13 @@ mod round;
 
 use crate::checkpoint::Checkpoint;
 use crate::event::Event;
-use crate::files::create_folder;
+use crate::files::{create_folder, lock};
 use crate::recorder::{Observer, Recorder};
 use crate::store::Store;
-use crate::{MethodPlan, RunPlan, RuntimeError};
+use crate::{MethodPlan, RunPlan, RuntimeError, resumption};
 use crew::Crew;
 use formant_methods::Value;
 use formant_numerics::{Model, Rng, Stream};
-use std::fs::File;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
@@ -43,42 +42,28 @@ pub fn run(
 ) -> Result<Outcome, RuntimeError> {
     create_folder(run_dir)?;
     let _lock = lock(run_dir)?;
-    let checkpoint = Checkpoint::read(run_dir)?;
-    if checkpoint.as_ref().is_some_and(|c| c.method >= plan.methods.len()) {
-        return Err(RuntimeError::Complete { path: run_dir.into() });
-    }
-    let mut recorder = Recorder::open(run_dir, checkpoint.as_ref().map_or(0, |c| c.log_bytes), observer)?;
-    let mut checkpoint = match checkpoint {
-        Some(checkpoint) => checkpoint,
-        None => {
-            recorder.record(&Event::RunStarted(plan.header.clone()))?;
-            let start = Checkpoint::at_method(0, recorder.sync()?, 0.0);
-            start.write(run_dir)?;
-            start
-        }
+    let checkpoint = resumption::checkpoint(plan, run_dir)?;
+    let mut recorder =
+        Recorder::open(run_dir, checkpoint.as_ref().map_or(0, |c| c.log_bytes), observer)?;
+    let mut checkpoint = if let Some(checkpoint) = checkpoint {
+        checkpoint
+    } else {
+        recorder.record(&Event::RunStarted(plan.header.clone()))?;
+        let start = Checkpoint::at_method(0, recorder.sync()?, 0.0);
+        start.write(run_dir)?;
+        start
     };
     let mut crew = Crew::new(plan);
     let init = plan.network.init(&mut Rng::new(plan.seed, Stream::Init, 0, 0));
     while checkpoint.method < plan.methods.len() {
-        let session = Session { plan, run_dir, init: &init, stop, method: &plan.methods[checkpoint.method] };
-        match session.run_method(checkpoint, &mut crew, &mut recorder)? {
+        let session =
+            Session { plan, run_dir, init: &init, stop, method: &plan.methods[checkpoint.method] };
+        match session.run_method(&checkpoint, &mut crew, &mut recorder)? {
             Some(next) => checkpoint = next,
             None => return Ok(Outcome::Interrupted),
         }
     }
     Ok(Outcome::Complete)
-}
-
-/// Keeps a second process out of the folder for as long as it lives.
-fn lock(run_dir: &Path) -> Result<File, RuntimeError> {
-    let path = run_dir.join("lock");
-    let fail = |source| RuntimeError::file("create", &path, source);
-    let file = File::create(&path).map_err(fail)?;
-    match file.try_lock() {
-        Ok(()) => Ok(file),
-        Err(std::fs::TryLockError::WouldBlock) => Err(RuntimeError::Locked { path: run_dir.into() }),
-        Err(std::fs::TryLockError::Error(source)) => Err(fail(source)),
-    }
 }
 
 /// One method of a run under way.
@@ -95,15 +80,14 @@ impl Session<'_> {
     /// method, or `None` if it was asked to stop.
     fn run_method(
         &self,
-        from: Checkpoint,
+        from: &Checkpoint,
         crew: &mut Crew,
         recorder: &mut Recorder<'_>,
     ) -> Result<Option<Checkpoint>, RuntimeError> {
         let folder = self.run_dir.join("states");
         create_folder(&folder)?;
         let store = Store::new(&folder, self.plan.memory, from.version);
-        let files = from.files();
-        store.sweep(|file| files.contains(file));
+        store.sweep(from.files());
         let method = &*self.method.method;
         let mut server = match &from.server {
             Some(stored) => method.decode_server(&store.load(stored)?)?,
@@ -114,7 +98,7 @@ impl Session<'_> {
                 store.adopt(client, stored.clone());
             }
         }
-        let clock = Clock { started: Instant::now(), before: &from };
+        let clock = Clock { started: Instant::now(), before: from };
         let label = self.method.label.clone();
         if from.round == 0 {
             recorder.record(&Event::MethodStarted { method: label.clone() })?;
@@ -124,7 +108,9 @@ impl Session<'_> {
         while round < self.plan.rounds && stopped.is_none() {
             round += 1;
             stopped = self.run_round(round, &mut server, &store, crew, recorder)?;
-            if stopped.is_none() && (round.is_multiple_of(self.plan.evaluation.every) || round == self.plan.rounds) {
+            if stopped.is_none()
+                && (round.is_multiple_of(self.plan.evaluation.every) || round == self.plan.rounds)
+            {
                 let evaluated = self.evaluate(round, &server, &store, crew)?;
                 recorder.record(&Event::Evaluated(evaluated))?;
             }
@@ -132,7 +118,7 @@ impl Session<'_> {
             let interrupted = self.stop.load(Ordering::Relaxed);
             let last = round == self.plan.rounds || stopped.is_some();
             if !last && (interrupted || round.is_multiple_of(self.plan.checkpoint_every)) {
-                self.save(&from, (round, &server), &store, recorder, &clock)?;
+                self.save(from, (round, &server), &store, recorder, &clock)?;
                 if interrupted {
                     return Ok(None);
                 }
@@ -151,7 +137,7 @@ impl Session<'_> {
         }
         let next = Checkpoint::at_method(index, recorder.sync()?, clock.run_seconds());
         next.write(self.run_dir)?;
-        store.sweep(|_| false);
+        store.sweep(next.files());
         let finished = index == self.plan.methods.len();
         if self.stop.load(Ordering::Relaxed) && !finished {
             return Ok(None);
@@ -180,8 +166,7 @@ impl Session<'_> {
             ..from.clone()
         };
         checkpoint.write(self.run_dir)?;
-        let files = checkpoint.files();
-        store.sweep(|file| files.contains(file));
+        store.sweep(checkpoint.files());
         Ok(())
     }
 
@@ -194,10 +179,10 @@ impl Session<'_> {
     /// A hash of the final states of server and clients, in client order.
     fn fingerprint(&self, server: &Value, store: &Store) -> Result<String, RuntimeError> {
         let mut hash = Xxh3::new();
-        hash.update(&server.encode());
+        hash.update(&server.encode()?);
         for client in 0..self.plan.federation.clients.len() {
             let state = self.take_state(store, client)?;
-            hash.update(&state.encode());
+            hash.update(&state.encode()?);
             store.give_back(client, state, false)?;
         }
         Ok(format!("{:032x}", hash.digest128()))

@@ -48,7 +48,9 @@ impl Session<'_> {
         let broadcast = method.broadcast(server)?;
         // The largest clients first, so that no worker ends alone with a long job.
         let mut queue = participants.clone();
-        queue.sort_by_key(|client| std::cmp::Reverse(self.plan.federation.clients[*client].train.len()));
+        queue.sort_by_key(|client| {
+            std::cmp::Reverse(self.plan.federation.clients[*client].train.len())
+        });
         let done = AtomicUsize::new(0);
         let observer = recorder.observer();
         let mut records = crew.run(&queue, |client, worker| {
@@ -64,8 +66,11 @@ impl Session<'_> {
         let senders: Vec<usize> =
             records.iter().filter(|r| r.upload_bytes.is_some()).map(|r| r.client).collect();
         if senders.is_empty() {
-            let why = records.iter().find_map(|r| r.shared.error.as_deref()).unwrap_or("no participant");
-            return Ok(Some(format!("no client finished its shared phase in round {round}: {why}")));
+            let why =
+                records.iter().find_map(|r| r.shared.error.as_deref()).unwrap_or("no participant");
+            return Ok(Some(format!(
+                "no client finished its shared phase in round {round}: {why}"
+            )));
         }
         let mut parcels = senders.into_iter().filter_map(|client| {
             let weight = self.plan.federation.clients[client].train.len() as f64;
@@ -84,7 +89,7 @@ impl Session<'_> {
             method: label.clone(),
             round,
             seconds: started.elapsed().as_secs_f64(),
-            broadcast_bytes: broadcast.encoded_len() as u64,
+            broadcast_bytes: broadcast.encoded_len()? as u64,
         })?;
         Ok(None)
     }
@@ -118,7 +123,7 @@ impl Session<'_> {
             personal: None,
             upload_bytes: None,
         };
-        let before = state.encode();
+        let before = state.encode()?;
         let (outcome, shared) = self.phase(round, client, Phase::Shared, worker, |local| {
             method.train_shared(&mut state, broadcast, local)
         })?;
@@ -129,17 +134,18 @@ impl Session<'_> {
             return Ok(record);
         };
         if method.has_personal_phase() {
-            let before = state.encode();
-            let (outcome, personal) = self.phase(round, client, Phase::Personal, worker, |local| {
-                method.train_personal(&mut state, broadcast, &upload, local)
-            })?;
+            let before = state.encode()?;
+            let (outcome, personal) =
+                self.phase(round, client, Phase::Personal, worker, |local| {
+                    method.train_personal(&mut state, broadcast, &upload, local)
+                })?;
             record.personal = Some(personal);
             if outcome.is_none() {
                 state = method.decode_client(&before)?;
             }
         }
         store.give_back(client, state, true)?;
-        record.upload_bytes = Some(upload.encoded_len() as u64);
+        record.upload_bytes = Some(upload.encoded_len()? as u64);
         store.put_upload(client, upload)?;
         Ok(record)
     }
@@ -163,12 +169,16 @@ impl Session<'_> {
             &*self.plan.network,
             (&data.dataset.train, &data.clients[client].train),
             worker,
-            (rng, plan.at(round), round),
+            (rng, plan.at(round)),
+            (round, self.plan.rounds),
         );
         let started = Instant::now();
         let outcome = train(&mut local);
-        let mut record =
-            PhaseRecord { seconds: started.elapsed().as_secs_f64(), meter: local.meter(), error: None };
+        let mut record = PhaseRecord {
+            seconds: started.elapsed().as_secs_f64(),
+            meter: local.meter(),
+            error: None,
+        };
         match outcome {
             Ok(value) => Ok((Some(value), record)),
             Err(error @ MethodError::Numerics(_)) => {
@@ -179,7 +189,12 @@ impl Session<'_> {
         }
     }
 
-    fn log_client(&self, round: usize, record: &ClientRound, recorder: &mut Recorder<'_>) -> Result<(), RuntimeError> {
+    fn log_client(
+        &self,
+        round: usize,
+        record: &ClientRound,
+        recorder: &mut Recorder<'_>,
+    ) -> Result<(), RuntimeError> {
         let (method, client) = (self.method.label.clone(), record.client);
         let personal = record.personal.as_ref().map(|p| (Phase::Personal, p));
         for (phase, done) in [(Phase::Shared, &record.shared)].into_iter().chain(personal) {

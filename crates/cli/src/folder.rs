@@ -1,0 +1,131 @@
+//! Run folders: which one is used, and that no two runs use the same.
+
+use crate::output::pasteable;
+use anyhow::{Context, bail};
+use formant_experiment::{Experiment, Override};
+use formant_runtime::{Checkpoint, RuntimeError, files};
+use std::fs::{self, File};
+use std::io::{ErrorKind, Write};
+use std::path::{Path, PathBuf};
+
+/// The resolved experiment's name in a run folder.
+const EXPERIMENT_FILE: &str = "experiment.toml";
+
+/// Refuses a folder in which a run would meet files that are not its own.
+pub(crate) fn check_unused(folder: &Path) -> anyhow::Result<()> {
+    if folder.join(EXPERIMENT_FILE).exists() {
+        return Err(holds_a_run(folder));
+    }
+    let found = match fs::read_dir(folder) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(RuntimeError::file("use", folder, error).into()),
+        Ok(mut entries) => entries.next(),
+    };
+    if let Some(Ok(found)) = found {
+        bail!(
+            "{} is not empty: it holds {}\nhint: choose a new folder with --out, or none at all",
+            folder.display(),
+            found.file_name().to_string_lossy()
+        );
+    }
+    Ok(())
+}
+
+/// Makes the run folder (without a choice, `runs/NAME-TIME`) and puts the experiment into it.
+/// Whoever creates that file owns the folder, however many start in the same moment.
+pub(crate) fn claim(chosen: Option<PathBuf>, experiment: &Experiment) -> anyhow::Result<PathBuf> {
+    let folder = match chosen {
+        Some(folder) => {
+            files::create_folder(&folder)?;
+            folder
+        }
+        None => fresh(Path::new("runs"), experiment.name())?,
+    };
+    let text = toml::to_string(&experiment.to_table()).context("cannot write the experiment")?;
+    let path = folder.join(EXPERIMENT_FILE);
+    let written = File::create_new(&path).and_then(|mut file| file.write_all(text.as_bytes()));
+    match written {
+        Ok(()) => Ok(folder),
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => Err(holds_a_run(&folder)),
+        Err(error) => Err(RuntimeError::file("write", &path, error).into()),
+    }
+}
+
+/// The experiment of a run that is to go on.
+pub(crate) fn resumed_experiment(
+    run_dir: &Path,
+    overrides: &[Override],
+) -> anyhow::Result<Experiment> {
+    let path = run_dir.join(EXPERIMENT_FILE);
+    if !path.exists() {
+        bail!(
+            "{} is no run folder: it has no {EXPERIMENT_FILE}\nhint: name the folder that `formant run` printed, such as runs/quickstart-20260101-120000",
+            run_dir.display()
+        );
+    }
+    let experiment =
+        Experiment::read(&path, overrides).with_context(|| path.display().to_string())?;
+    // Asked here already, because reading the data may take long.
+    if Checkpoint::read(run_dir)?.is_some_and(|c| c.method >= experiment.methods().len()) {
+        return Err(RuntimeError::Complete { path: run_dir.into() }.into());
+    }
+    Ok(experiment)
+}
+
+fn holds_a_run(folder: &Path) -> anyhow::Error {
+    anyhow::anyhow!(
+        "{} holds a run already\nhint: go on with it by --resume {}, or choose another folder with --out",
+        folder.display(),
+        pasteable(folder)
+    )
+}
+
+/// `NAME-TIME`, with a number behind it if that exists.
+fn fresh(parent: &Path, name: &str) -> anyhow::Result<PathBuf> {
+    let allowed = |c: char| c.is_alphanumeric() || c == '-' || c == '_';
+    let safe: String = name.chars().map(|c| if allowed(c) { c } else { '-' }).collect();
+    let safe = if safe.is_empty() { "run".to_owned() } else { safe };
+    let time = jiff::Timestamp::now().strftime("%Y%m%d-%H%M%S");
+    files::create_folder(parent)?;
+    let mut count = 1;
+    loop {
+        let suffix = if count == 1 { String::new() } else { format!("-{count}") };
+        let folder = parent.join(format!("{safe}-{time}{suffix}"));
+        match fs::create_dir(&folder) {
+            Ok(()) => return Ok(folder),
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => count += 1,
+            Err(error) => return Err(RuntimeError::file("create", &folder, error).into()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_that_start_together_get_folders_of_their_own() {
+        let parent = tempfile::tempdir().unwrap();
+        let folders: Vec<PathBuf> =
+            (0..3).map(|_| fresh(parent.path(), "a/b c").unwrap()).collect();
+        for (i, folder) in folders.iter().enumerate() {
+            assert!(folder.is_dir() && !folders[..i].contains(folder));
+            let name = folder.file_name().unwrap().to_str().unwrap();
+            assert!(name.starts_with("a-b-c-"), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_folder_is_claimed_once() {
+        let parent = tempfile::tempdir().unwrap();
+        let table = "[[method]]\nname = \"local\"".parse().unwrap();
+        let experiment = Experiment::parse(&table, &[]).unwrap();
+        let out = parent.path().join("deep/run");
+        check_unused(&out).unwrap();
+        assert_eq!(claim(Some(out.clone()), &experiment).unwrap(), out);
+        assert_eq!(resumed_experiment(&out, &[]).unwrap(), experiment);
+        let again = claim(Some(out.clone()), &experiment).unwrap_err();
+        assert!(again.to_string().contains("holds a run already"), "{again}");
+        assert!(check_unused(&out).is_err() && check_unused(parent.path()).is_err());
+    }
+}

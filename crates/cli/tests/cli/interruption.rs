@@ -1,0 +1,169 @@
+//! Runs that are killed or interrupted in the middle, and resumed.
+#![cfg(unix)]
+
+use crate::terminal::{Terminal, events, fate};
+use serde_json::Value;
+use std::process::{Child, Command, Stdio};
+use std::sync::LazyLock;
+
+/// Long enough to be caught in the middle.
+const LONG: &str = r#"
+name = "long"
+rounds = 24
+
+[data]
+samples = 320
+clients = 8
+min_samples = 20
+
+[network]
+name = "lenet5"
+
+[train]
+epochs = 1
+personal_epochs = 1
+
+[evaluation]
+every = 8
+
+[runtime]
+threads = 2
+checkpoint_every = 4
+
+[[method]]
+name = "fedavg"
+
+[[method]]
+name = "scd"
+form = "complex"
+lambda_g = 0.1
+lambda_p = 0.1
+"#;
+
+/// What an undisturbed run comes to.
+static UNDISTURBED: LazyLock<(Vec<String>, Vec<Value>)> = LazyLock::new(|| {
+    let terminal = Terminal::new();
+    terminal.write("long.toml", LONG);
+    terminal.succeed(&["run", "long.toml", "--quiet", "--out", "run"]);
+    fate(&terminal.path("run"))
+});
+
+fn start(terminal: &Terminal, args: &[&str]) -> Child {
+    terminal.command(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+}
+
+/// Looks at the run folder again and again until it shows something.
+fn wait_until(child: &mut Child, mut shown: impl FnMut() -> bool) {
+    while !shown() {
+        assert!(child.try_wait().unwrap().is_none(), "the run ended before it could be caught");
+        std::thread::yield_now();
+    }
+}
+
+/// Rounds that the log says are finished.
+fn finished_rounds(run_dir: &std::path::Path) -> usize {
+    events(run_dir).iter().filter(|e| e["event"] == "round_finished").count()
+}
+
+/// Index of the method under way and its rounds so far, as the last checkpoint has them.
+fn checkpoint(run_dir: &std::path::Path) -> (u64, u64) {
+    let text = std::fs::read(run_dir.join("checkpoint.json")).unwrap_or_default();
+    // The file is replaced in one go: if it is there, it is whole.
+    let checkpoint: Value = serde_json::from_slice(&text).unwrap_or_default();
+    let number = |key: &str| checkpoint[key].as_u64().unwrap_or(0);
+    (number("method"), number("round"))
+}
+
+#[test]
+fn a_killed_run_resumes_to_the_same_bits() {
+    let terminal = Terminal::new();
+    terminal.write("long.toml", LONG);
+    let run_dir = terminal.path("run");
+    let mut child = start(&terminal, &["run", "long.toml", "--quiet", "--out", "run"]);
+    // In the second method, behind a checkpoint and some rounds further.
+    wait_until(&mut child, || {
+        let (method, round) = checkpoint(&run_dir);
+        (method, round) >= (1, 4) && finished_rounds(&run_dir) > 24 + round as usize
+    });
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let (method, round) = checkpoint(&run_dir);
+    assert!(method == 1 && (4..24).contains(&round), "caught at {method}, {round}");
+    let answer = terminal.succeed(&["run", "--resume", "run", "--threads", "1"]);
+    assert!(answer.stdout.contains("| SCD"), "{}", answer.stdout);
+    assert_eq!(fate(&run_dir), *UNDISTURBED);
+}
+
+/// Asks a process to stop as a terminal does.
+fn interrupt(child: &Child) {
+    let kill = format!("kill -INT {}", child.id());
+    assert!(Command::new("sh").args(["-c", &kill]).status().unwrap().success());
+}
+
+#[test]
+fn an_interrupted_run_says_how_to_go_on_and_does() {
+    let terminal = Terminal::new();
+    terminal.write("long.toml", LONG);
+    let run_dir = terminal.path("my run");
+    let mut child = start(&terminal, &["run", "long.toml", "--out", "my run"]);
+    wait_until(&mut child, || finished_rounds(&run_dir) >= 6);
+    interrupt(&child);
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130));
+    assert!(output.stdout.is_empty());
+    let told = String::from_utf8(output.stderr).unwrap();
+    assert!(told.contains("finishing the round, then writing a checkpoint"), "{told}");
+    let command = told.lines().last().unwrap().strip_prefix("interrupted; go on with: ").unwrap();
+    assert_eq!(command, "formant run --resume 'my run'");
+    // The round was finished, the checkpoint holds it, and nothing was written after it.
+    let (method, round) = checkpoint(&run_dir);
+    assert_eq!((24 * method + round) as usize, finished_rounds(&run_dir));
+    let manifest: Value =
+        serde_json::from_slice(&std::fs::read(run_dir.join("checkpoint.json")).unwrap()).unwrap();
+    let length = std::fs::metadata(run_dir.join("events.jsonl")).unwrap().len();
+    assert_eq!(manifest["log_bytes"], length);
+    terminal.succeed(&["run", "--resume", "my run", "--quiet"]);
+    assert_eq!(fate(&run_dir), *UNDISTURBED);
+}
+
+#[test]
+fn a_second_process_in_the_same_folder_is_refused() {
+    let terminal = Terminal::new();
+    terminal.write("long.toml", LONG);
+    let run_dir = terminal.path("run");
+    let mut child = start(&terminal, &["run", "long.toml", "--quiet", "--out", "run"]);
+    wait_until(&mut child, || finished_rounds(&run_dir) >= 1);
+    let answer = terminal.formant(&["run", "--resume", "run", "--quiet"]);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert_eq!(answer.code, Some(1));
+    assert_eq!(
+        answer.stderr,
+        "error: run is in use by another formant process\n hint: wait for it to finish, or choose another folder with --out\n"
+    );
+}
+
+#[test]
+fn an_interrupted_sweep_keeps_what_is_finished() {
+    let terminal = Terminal::new();
+    terminal.write(
+        "long.toml",
+        &LONG.replace("min_samples = 20", "min_samples = 20\nvalidation_fraction = 0.1"),
+    );
+    // The first combination is done at once, the second lasts.
+    let grid = ["--grid", "rounds=1,60", "--quiet", "--out", "sweep"];
+    let args = [&["sweep", "long.toml", "--method", "fedavg"], &grid[..]].concat();
+    let mut child = start(&terminal, &args);
+    let results = terminal.path("sweep/results.jsonl");
+    wait_until(&mut child, || {
+        std::fs::read_to_string(&results).is_ok_and(|text| text.ends_with('\n'))
+    });
+    interrupt(&child);
+    let output = child.wait_with_output().unwrap();
+    let told = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(130), "{told}");
+    assert!(told.ends_with("interrupted; the same command goes on where it stopped\n"), "{told}");
+    assert_eq!(std::fs::read_to_string(&results).unwrap().lines().count(), 1);
+    terminal.succeed(&args);
+    assert_eq!(std::fs::read_to_string(&results).unwrap().lines().count(), 2);
+}

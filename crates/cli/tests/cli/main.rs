@@ -1,0 +1,17 @@
+//! The real binary, as somebody at a terminal meets it.
+
+#![expect(clippy::unwrap_used, reason = "what a test cannot do without, it may insist on")]
+
+/// A snapshot without the expression that made it: the commands stand in the text.
+macro_rules! snapshot {
+    ($text:expr) => {
+        insta::with_settings!({ omit_expression => true }, { insta::assert_snapshot!($text) })
+    };
+}
+
+mod interruption;
+mod listings;
+mod refusals;
+mod runs;
+mod sweeps;
+mod terminal;

@@ -1,0 +1,169 @@
+//! `formant run` from beginning to end.
+
+use crate::terminal::{Answer, Terminal, events, fate};
+use serde_json::Value;
+
+fn json(answer: &Answer) -> Value {
+    serde_json::from_str(&answer.stdout).unwrap()
+}
+
+#[test]
+fn a_run_prints_a_table_and_says_where_everything_is() {
+    let terminal = Terminal::with_tiny();
+    let answer = terminal.succeed(&["run", "tiny.toml", "--out", "here"]);
+    let headline = answer.stderr.lines().next().unwrap();
+    assert!(headline.starts_with("tiny: 3 methods on mnist-small (7,850 parameters), 4 clients"));
+    // Without a terminal, one line per finished method.
+    for title in ["Local", "FedAvg", "Ditto"] {
+        let line = answer.stderr.lines().find(|line| line.starts_with(title)).unwrap();
+        assert!(line.contains("3/3  GM") && line.contains("PM"), "{line}");
+        assert!(answer.stdout.contains(&format!("| {title}")), "{}", answer.stdout);
+    }
+    for place in ["run folder  here\n", "report      here/report.html\n", "next        formant run"]
+    {
+        assert!(answer.stdout.contains(place), "{}", answer.stdout);
+    }
+    for file in ["experiment.toml", "events.jsonl", "checkpoint.json", "report.md", "report.html"] {
+        assert!(terminal.path("here").join(file).is_file(), "{file}");
+    }
+}
+
+#[test]
+fn quiet_means_only_the_result() {
+    let terminal = Terminal::with_tiny();
+    let answer = terminal.succeed(&["run", "tiny.toml", "--quiet", "--method", "fedavg"]);
+    assert_eq!(answer.stderr, "");
+    assert!(answer.stdout.starts_with("| method "), "{}", answer.stdout);
+    assert!(!answer.stdout.contains("run folder"), "{}", answer.stdout);
+    // Without --out, the folder is named after the experiment and the time.
+    let runs: Vec<_> = std::fs::read_dir(terminal.path("runs")).unwrap().collect();
+    let name = runs[0].as_ref().unwrap().file_name().into_string().unwrap();
+    assert!(runs.len() == 1 && name.starts_with("tiny-20"), "{name}");
+}
+
+#[test]
+fn json_holds_the_rows_and_the_fingerprints() {
+    let terminal = Terminal::with_tiny();
+    let answer = terminal.succeed(&["run", "tiny.toml", "--json", "--quiet", "--out", "a b"]);
+    let result = json(&answer);
+    assert_eq!((&result["run_dir"], &result["seed"]), (&"a b".into(), &1.into()));
+    let rows = result["rows"].as_array().unwrap();
+    let labels: Vec<_> = rows.iter().map(|row| row["label"].as_str().unwrap()).collect();
+    assert_eq!(labels, ["local", "fedavg", "ditto"]);
+    let (fingerprints, evaluations) = fate(&terminal.path("a b"));
+    for (label, fingerprint) in labels.iter().zip(&fingerprints) {
+        assert_eq!(result["fingerprints"][label], Value::from(fingerprint.as_str()));
+    }
+    assert_eq!(rows[2]["pm_last"], evaluations.last().unwrap()["pm"]["weighted"]);
+    // The report of the folder has the same rows.
+    let report = terminal.succeed(&["report", "a b", "--json"]);
+    assert_eq!(json(&report), result["rows"]);
+    let report = terminal.succeed(&["report", "a b"]);
+    assert!(report.stdout.contains("| Ditto"), "{}", report.stdout);
+    assert!(report.stdout.contains("wrote a b/report.html"), "{}", report.stdout);
+}
+
+#[test]
+fn threads_do_not_matter_but_seeds_do() {
+    let terminal = Terminal::with_tiny();
+    let run = |out: &str, args: &[&str]| {
+        let args = [&["run", "tiny.toml", "--quiet", "--out", out], args].concat();
+        terminal.succeed(&args);
+        fate(&terminal.path(out))
+    };
+    let one = run("one", &["--threads", "1"]);
+    assert_eq!(run("two", &["--threads", "2"]), one);
+    assert_eq!(run("eight", &["--threads", "8"]), one);
+    assert_ne!(run("seed", &["--seed", "2"]).0, one.0);
+}
+
+#[test]
+fn the_commented_experiment_runs_and_reduces() {
+    let terminal = Terminal::new();
+    let answer = terminal.succeed(&["init"]);
+    assert_eq!(answer.stdout, "wrote experiment.toml\nrun it with: formant run experiment.toml\n");
+    let small = [
+        "run",
+        "experiment.toml",
+        "--quiet",
+        "--out",
+        "run",
+        "--set",
+        "rounds=2",
+        "--set",
+        "data.samples=300",
+        "--set",
+        "data.clients=4",
+        "--set",
+        "network.name=logistic",
+    ];
+    let reductions = [
+        "--set",
+        "method.lambda=0",
+        "--set",
+        "method.lambda_p=0",
+        "--set",
+        "method.scd.lambda_g=0",
+    ];
+    terminal.succeed(&[&small[..], &reductions].concat());
+    let scores = |method: &str, model: &str| -> Vec<Value> {
+        let (_, evaluations) = fate(&terminal.path("run"));
+        let own = evaluations.into_iter().filter(|e| e["method"] == method);
+        own.map(|e| e[model].clone()).collect()
+    };
+    assert_eq!(scores("ditto", "pm"), scores("local", "pm"));
+    assert_eq!(scores("scd", "pm"), scores("local", "pm"));
+    assert_eq!(scores("ditto", "gm"), scores("fedavg", "gm"));
+    assert_eq!(scores("scd", "gm"), scores("fedavg", "gm"));
+    assert_ne!(scores("fedavg", "gm"), scores("local", "gm"));
+    // The log opens with the experiment as it was resolved.
+    let header = events(&terminal.path("run")).remove(0);
+    assert_eq!(
+        (&header["config"]["rounds"], &header["config"]["data"]["alpha"]),
+        (&2.into(), &Value::Null)
+    );
+}
+
+#[test]
+fn a_diverging_method_is_told_and_spoils_nothing() {
+    let terminal = Terminal::with_tiny();
+    let absurd = "method.fedavg.train.learning_rate=1000";
+    let scale = "method.fedavg.train.weight_decay=1000";
+    let answer = terminal.succeed(&[
+        "run",
+        "tiny.toml",
+        "--set",
+        absurd,
+        "--set",
+        scale,
+        "--set",
+        "method.fedavg.train.epochs=50",
+    ]);
+    assert!(answer.stderr.contains("0/3  0:00  stopped early"), "{}", answer.stderr);
+    assert!(
+        answer.stdout.contains("† FedAvg: 4 client phases diverged or failed"),
+        "{}",
+        answer.stdout
+    );
+    assert!(answer.stdout.contains("lower the learning rate"), "{}", answer.stdout);
+}
+
+#[test]
+fn an_edited_experiment_is_not_resumed() {
+    let terminal = Terminal::with_tiny();
+    terminal.succeed(&["run", "tiny.toml", "--quiet", "--out", "run"]);
+    let path = terminal.path("run/experiment.toml");
+    let text = std::fs::read_to_string(&path).unwrap();
+    // Take the run back to its beginning, as if it had been stopped there.
+    let checkpoint = terminal.path("run/checkpoint.json");
+    let end = std::fs::read_to_string(&checkpoint).unwrap();
+    std::fs::write(&checkpoint, end.replace("\"method\": 3", "\"method\": 0")).unwrap();
+    std::fs::write(&path, text.replace("rounds = 3", "rounds = 30")).unwrap();
+    let answer = terminal.formant(&["run", "--resume", "run"]);
+    assert_eq!(answer.code, Some(1));
+    let expected = "error: the run in run cannot go on: `rounds` was 3 when it began and is 30 now\n hint: undo the change in experiment.toml, or start a new run with it\n";
+    assert!(answer.stderr.ends_with(expected), "{}", answer.stderr);
+    std::fs::write(&path, text.replace("rounds", "roundz")).unwrap();
+    let answer = terminal.formant(&["run", "--resume", "run"]);
+    assert!(answer.stderr.starts_with("error: run/experiment.toml: unknown key `roundz`"));
+}

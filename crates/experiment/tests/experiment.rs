@@ -1,0 +1,106 @@
+//! Files and command-line changes become experiments, and experiments become files again.
+#![expect(clippy::unwrap_used, reason = "what a test cannot do without, it may insist on")]
+
+use formant_experiment::{Experiment, Override, QUICKSTART, choose_methods, template};
+use toml::Table;
+
+fn parse(text: &str, set: &[&str]) -> Result<Experiment, String> {
+    let overrides: Vec<_> = set.iter().map(|s| Override::parse(s).unwrap()).collect();
+    Experiment::parse(&text.parse().unwrap(), &overrides).map_err(|error| error.to_string())
+}
+
+const TWO: &str = "
+[train]
+learning_rate = 0.3
+[[method]]
+name = \"ditto\"
+train = { epochs = 7 }
+[[method]]
+name = \"scd\"
+label = \"mine\"
+";
+
+#[test]
+fn a_resolved_experiment_reads_back_as_itself() {
+    for text in [QUICKSTART.to_owned(), template(), TWO.to_owned()] {
+        let experiment = parse(&text, &[]).unwrap();
+        let written = toml::to_string(&experiment.to_table()).unwrap();
+        assert_eq!(parse(&written, &[]).unwrap(), experiment, "{written}");
+    }
+}
+
+#[test]
+fn the_built_in_experiment_can_be_run_and_swept() {
+    parse(QUICKSTART, &[]).unwrap().plan().unwrap();
+    // A sweep needs a validation set.
+    let swept = parse(QUICKSTART, &["evaluation.split=validation"]).unwrap().plan().unwrap();
+    assert!(swept.scored_globally() > 0);
+}
+
+#[test]
+fn a_methods_own_settings_lie_over_those_of_all() {
+    let experiment = parse(TWO, &["train.batch=3", "method.train.momentum=0.5"]).unwrap();
+    let [ditto, mine] = experiment.methods() else { panic!("two methods") };
+    let value = |table: &Table, key: &str| table.get(key).unwrap().to_string();
+    for (method, epochs) in [(ditto, "7"), (mine, "2")] {
+        assert_eq!(value(&method.train, "epochs"), epochs);
+        assert_eq!(value(&method.train, "learning_rate"), "0.3");
+        assert_eq!(value(&method.train, "batch"), "3");
+        assert_eq!(value(&method.train, "momentum"), "0.5");
+    }
+    let plan = experiment.plan().unwrap();
+    assert_eq!(plan.methods[0].shared.first.epochs, 7);
+    assert_eq!(plan.methods[1].personal.first.sgd.learning_rate, 0.3);
+}
+
+#[test]
+fn a_change_reaches_every_method_that_has_the_key_or_the_one_that_is_named() {
+    let lambda = |set: &[&str]| -> Vec<String> {
+        let text = "[[method]]\nname = \"scd\"\n[[method]]\nname = \"scd\"\nlabel = \"b c\"\n[[method]]\nname = \"local\"";
+        let experiment = parse(text, set).unwrap();
+        let own = experiment.methods().iter().filter_map(|m| m.parameters.get("lambda_p"));
+        own.map(ToString::to_string).collect()
+    };
+    assert_eq!(lambda(&["method.lambda_p=3"]), ["3.0", "3.0"]);
+    assert_eq!(lambda(&["method.lambda_p=3", "method.b c.lambda_p=4"]), ["3.0", "4.0"]);
+}
+
+#[test]
+fn methods_are_chosen_by_label_or_from_the_zoo() {
+    let mut table: Table = TWO.parse().unwrap();
+    choose_methods(&mut table, &["mine".into(), "local".into()]).unwrap();
+    let experiment = Experiment::parse(&table, &[]).unwrap();
+    let chosen: Vec<_> = experiment.methods().iter().map(|m| (&*m.label, &*m.name)).collect();
+    assert_eq!(chosen, [("mine", "scd"), ("local", "local")]);
+    let error = choose_methods(&mut table, &["mien".into()]).unwrap_err().to_string();
+    assert!(error.starts_with("unknown method `mien`"), "{error}");
+}
+
+#[test]
+fn settings_that_would_spoil_a_comparison_are_refused() {
+    let participation = "[[method]]\nname = \"local\"\ntrain = { participation = 0.5 }";
+    let error = parse(participation, &[]).unwrap_err();
+    assert!(error.contains("would compare methods on different clients"), "{error}");
+    let twins = "[[method]]\nname = \"scd\"\n[[method]]\nname = \"scd\"";
+    assert!(parse(twins, &[]).unwrap_err().starts_with("two methods are called `scd`"));
+    for label in ["", "a/b", "x\u{1b}[31m"] {
+        let text = format!("[[method]]\nname = \"scd\"\nlabel = {label:?}");
+        let text = text.replace("\\u{1b}", "\\u001b");
+        assert!(parse(&text, &[]).unwrap_err().contains("cannot name a method"), "{label:?}");
+    }
+}
+
+#[test]
+fn sizes_are_read_with_their_units() {
+    let memory = |size: &str| {
+        let set = format!("runtime.memory=\"{size}\"");
+        parse(TWO, &[&set]).map(|experiment| experiment.plan().unwrap().memory)
+    };
+    for (size, bytes) in [("0", 0), ("1KiB", 1_024), ("1.5 MB", 1_500_000), ("2gib", 1 << 31)] {
+        assert_eq!(memory(size), Ok(bytes), "{size}");
+    }
+    for size in ["", "much", "1 GiB or so", "-1GB", "1e3"] {
+        let error = memory(size).unwrap_err();
+        assert!(error.contains("runtime.memory") && error.contains("\nhint: "), "{error}");
+    }
+}

@@ -1,0 +1,161 @@
+//! Whether a run folder and a plan belong together, asked before anything is changed.
+
+use crate::checkpoint::{CHECKPOINT_FILE, Checkpoint};
+use crate::event::{Event, RunStarted};
+use crate::recorder::EVENTS_FILE;
+use crate::{RunPlan, RuntimeError};
+use serde_json::Value;
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+
+/// The checkpoint from which a run goes on, or `None` if it has yet to begin.
+pub(crate) fn checkpoint(
+    plan: &RunPlan,
+    run_dir: &Path,
+) -> Result<Option<Checkpoint>, RuntimeError> {
+    let log = run_dir.join(EVENTS_FILE);
+    let Some(checkpoint) = Checkpoint::read(run_dir)? else {
+        // The first checkpoint follows the log's first line at once; a log that went on had one.
+        if first_lines(&log)?.is_some_and(|(_, more)| more) {
+            return Err(RuntimeError::Damaged {
+                path: run_dir.join(CHECKPOINT_FILE),
+                found: format!("it is missing, though {EVENTS_FILE} has gone on"),
+                hint: "restore it, or start the run again in a new folder".into(),
+            });
+        }
+        return Ok(None);
+    };
+    let damaged = |found: &str| RuntimeError::Damaged {
+        path: log.clone(),
+        found: found.into(),
+        hint: "restore the log, or start the run again in a new folder".into(),
+    };
+    let (header, _) =
+        first_lines(&log)?.ok_or_else(|| damaged("it is missing, though the run has begun"))?;
+    let Ok(Event::RunStarted(header)) = serde_json::from_str(&header) else {
+        return Err(damaged("its first line does not open a run"));
+    };
+    if checkpoint.method >= header.methods.len() {
+        return Err(RuntimeError::Complete { path: run_dir.into() });
+    }
+    compare(&header, &plan.header, run_dir)?;
+    let whole = if checkpoint.round == 0 {
+        checkpoint.server.is_none() && checkpoint.clients.is_empty()
+    } else {
+        checkpoint.server.is_some() && checkpoint.clients.len() == plan.federation.clients.len()
+    };
+    if !whole || checkpoint.round > plan.rounds {
+        return Err(RuntimeError::Damaged {
+            path: run_dir.join(CHECKPOINT_FILE),
+            found: format!("it does not name a state for round {}", checkpoint.round),
+            hint: "restore it, or start the run again in a new folder".into(),
+        });
+    }
+    Ok(Some(checkpoint))
+}
+
+/// A log's first line and whether more follows; `None` without a log or with an empty one.
+fn first_lines(path: &Path) -> Result<Option<(String, bool)>, RuntimeError> {
+    let fail = |source| RuntimeError::file("read", path, source);
+    let file = match File::open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(fail(error)),
+    };
+    let mut reader = BufReader::new(file);
+    let mut line = Vec::new();
+    reader.read_until(b'\n', &mut line).map_err(fail)?;
+    if line.is_empty() {
+        return Ok(None);
+    }
+    let more = !reader.fill_buf().map_err(fail)?.is_empty();
+    Ok(Some((String::from_utf8_lossy(&line).into_owned(), more)))
+}
+
+/// Refuses to go on where the same bits could not come out.
+fn compare(before: &RunStarted, now: &RunStarted, run_dir: &Path) -> Result<(), RuntimeError> {
+    let refuse =
+        |change: String, hint| Err(RuntimeError::Changed { path: run_dir.into(), change, hint });
+    if before.formant != now.formant {
+        return refuse(
+            format!("formant {} began it, and this is {}", before.formant, now.formant),
+            "go on with that version, or start a new run: results may differ between versions",
+        );
+    }
+    let (mut configs, mut headers) = ([Value::Null, Value::Null], [Value::Null, Value::Null]);
+    for (i, header) in [before, now].into_iter().enumerate() {
+        configs[i] = header.config.clone();
+        // How the machine is used changes no result.
+        if let Some(sections) = configs[i].as_object_mut() {
+            sections.remove("runtime");
+        }
+        headers[i] = serde_json::to_value(RunStarted { config: Value::Null, ..header.clone() })
+            .map_err(|error| RuntimeError::file("read", run_dir, error.into()))?;
+    }
+    if let Some(change) = difference(&configs[0], &configs[1]) {
+        return refuse(change, "undo the change in experiment.toml, or start a new run with it");
+    }
+    match difference(&headers[0], &headers[1]) {
+        Some(change) => refuse(change, "the data must be those that the run began with"),
+        None => Ok(()),
+    }
+}
+
+/// The first place where two documents differ, with both values.
+fn difference(before: &Value, now: &Value) -> Option<String> {
+    let (path, before, now) = first_difference(before, now, String::new())?;
+    Some(format!("`{path}` was {before} when it began and is {now} now"))
+}
+
+fn first_difference(before: &Value, now: &Value, at: String) -> Option<(String, String, String)> {
+    let below = |key: &str| if at.is_empty() { key.to_owned() } else { format!("{at}.{key}") };
+    let shown = |value: Option<&Value>| value.map_or("unset".to_owned(), ToString::to_string);
+    match (before, now) {
+        (Value::Object(a), Value::Object(b)) => {
+            let added = b.keys().filter(|key| !a.contains_key(*key));
+            a.keys().chain(added).find_map(|key| match (a.get(key), b.get(key)) {
+                (Some(a), Some(b)) => first_difference(a, b, below(key)),
+                (a, b) => Some((below(key), shown(a), shown(b))),
+            })
+        }
+        (Value::Array(a), Value::Array(b)) if a.len() == b.len() => {
+            let mut pairs = a.iter().zip(b).enumerate();
+            pairs.find_map(|(i, (a, b))| first_difference(a, b, below(&i.to_string())))
+        }
+        (Value::Array(a), Value::Array(b)) => {
+            Some((at, format!("a list of {}", a.len()), format!("a list of {}", b.len())))
+        }
+        (a, b) => (a != b).then(|| (at, a.to_string(), b.to_string())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn the_first_difference_is_named_with_both_values() {
+        let base = json!({ "rounds": 3, "method": [{ "name": "ditto", "lambda": 1.0 }] });
+        assert_eq!(difference(&base, &base), None);
+        let cases = [
+            (json!({ "rounds": 4, "method": [{}] }), "`rounds` was 3 when it began and is 4 now"),
+            (
+                json!({ "rounds": 3, "method": [{ "name": "ditto", "lambda": 2.0 }] }),
+                "`method.0.lambda` was 1.0 when it began and is 2.0 now",
+            ),
+            (
+                json!({ "rounds": 3, "method": [{ "name": "ditto" }] }),
+                "`method.0.lambda` was 1.0 when it began and is unset now",
+            ),
+            (
+                json!({ "rounds": 3, "method": [] }),
+                "`method` was a list of 1 when it began and is a list of 0 now",
+            ),
+        ];
+        for (now, expected) in cases {
+            assert_eq!(difference(&base, &now).unwrap(), expected);
+        }
+    }
+}

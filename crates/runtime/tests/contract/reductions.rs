@@ -1,0 +1,192 @@
+//! The parameter values that turn one method into another give its models bit for bit.
+
+use crate::by_hand::{ByHand, local};
+use crate::problem::{DENSE, FORMS, SCOPES, WITH_BUFFERS, plan_of};
+use formant_numerics::{Model, Part, Proximal, Stream, Term, Worker, vector};
+use formant_runtime::RunPlan;
+
+const FEDAVG: &str = "name = \"fedavg\"";
+const LOCAL: &str = "name = \"local\"";
+
+fn scd(form: &str, scope: &str, lambda_g: f64, lambda_p: f64, more: &str) -> String {
+    format!(
+        "name = \"scd\"\nform = \"{form}\"\nscope = \"{scope}\"\nlambda_g = {lambda_g}\nlambda_p = {lambda_p}\n{more}"
+    )
+}
+
+/// Asserts that two methods have the same generic model after every round.
+fn same_gm(a: &str, b: &str, network: &str) {
+    let plan = plan_of(&[a, b], network);
+    let (mut a, mut b) = (ByHand::of(&plan, 0), ByHand::of(&plan, 1));
+    for round in 1..=3 {
+        a.round();
+        b.round();
+        assert_eq!(a.gm(), b.gm(), "round {round} on {network}");
+        assert_ne!(a.gm(), a.init);
+    }
+}
+
+/// Asserts that two methods have the same personal models after every round.
+fn same_pms(a: &str, b: &str, network: &str) {
+    let plan = plan_of(&[a, b], network);
+    let (mut a, mut b) = (ByHand::of(&plan, 0), ByHand::of(&plan, 1));
+    for round in 1..=3 {
+        a.round();
+        b.round();
+        assert_eq!(a.pms(), b.pms(), "round {round} on {network}");
+        assert_ne!(a.pm(0), a.init);
+    }
+}
+
+#[test]
+fn ditto_has_the_generic_model_of_fedavg() {
+    for network in [DENSE, WITH_BUFFERS] {
+        same_gm("name = \"ditto\"", FEDAVG, network);
+    }
+}
+
+#[test]
+fn ditto_without_a_pull_is_local() {
+    for network in [DENSE, WITH_BUFFERS] {
+        same_pms("name = \"ditto\"\nlambda = 0", LOCAL, network);
+    }
+}
+
+#[test]
+fn scd_without_its_generic_term_has_the_generic_model_of_fedavg() {
+    for network in [DENSE, WITH_BUFFERS] {
+        same_gm(&scd("normalized", "flat", 0.0, 10.0, ""), FEDAVG, network);
+    }
+    for (form, lambda) in FORMS {
+        for scope in SCOPES {
+            same_gm(&scd(form, scope, 0.0, lambda, ""), FEDAVG, DENSE);
+        }
+    }
+}
+
+#[test]
+fn scd_without_its_personal_term_is_local() {
+    for network in [DENSE, WITH_BUFFERS] {
+        same_pms(&scd("normalized", "flat", 1.0, 0.0, ""), LOCAL, network);
+    }
+    for (form, lambda) in FORMS {
+        for scope in SCOPES {
+            same_pms(&scd(form, scope, lambda, 0.0, ""), LOCAL, DENSE);
+        }
+    }
+}
+
+/// A share of the rounds: two of three are FedAvg, with the upload as personal model.
+#[test]
+fn scd_that_warms_up_is_fedavg_until_it_has() {
+    let warm = scd("complex", "flat", 0.1, 0.1, "warm_up = 0.667");
+    let plan = plan_of(&[&warm, FEDAVG], WITH_BUFFERS);
+    let (mut warm, mut fedavg) = (ByHand::of(&plan, 0), ByHand::of(&plan, 1));
+    for round in 1..=3 {
+        warm.round();
+        fedavg.round();
+        let warming_up = round <= 2;
+        // In the third round the personal model teaches; it was the client's own last upload.
+        assert_eq!(warm.gm() == fedavg.gm(), warming_up, "round {round}");
+        assert_eq!(warm.pm(1) == warm.sent_model(1), warming_up, "round {round}");
+    }
+}
+
+/// A personal phase written out: SGD on cross-entropy and `λ/2 ‖w − anchor‖²`, from `start`.
+fn pulled_towards(
+    anchor: &Model,
+    start: &Model,
+    (plan, client, round): (&RunPlan, usize, usize),
+    lambda: f32,
+) -> Model {
+    let mut worker = Worker::new(&*plan.network, 64);
+    let phase = (Stream::PersonalPhase, plan.methods[0].personal);
+    let mut local = local(plan, &mut worker, (client, round), phase);
+    let mut pull = Proximal { anchor: &anchor.parameters };
+    let terms: &mut [(f32, &mut dyn Term)] = &mut [(lambda, &mut pull)];
+    let mut theta = start.clone();
+    local.sgd(&mut theta, local.epochs(), Part::All, terms).unwrap();
+    theta
+}
+
+fn distance(a: &Model, b: &Model) -> f64 {
+    vector::distance_squared(&a.parameters, &b.parameters).sqrt()
+}
+
+/// By Parseval, the complex form over the whole spectrum is the proximal term. Its anchor is the
+/// client's own fresh upload: with the received model as anchor the result is another one.
+#[test]
+fn complex_scd_over_the_whole_spectrum_pulls_towards_the_clients_own_upload() {
+    let lambda = 0.5;
+    for scope in SCOPES {
+        let plan = plan_of(&[&scd("complex", scope, 0.0, lambda, "tau_p = 1")], DENSE);
+        let mut by_hand = ByHand::new(&plan);
+        for round in 1..=3 {
+            let (received, before) = (by_hand.gm(), by_hand.pms());
+            by_hand.round();
+            let (client, at) = (2, (&plan, 2, round));
+            let theta = by_hand.pm(client);
+            let own =
+                pulled_towards(&by_hand.sent_model(client), &before[client], at, lambda as f32);
+            let other = pulled_towards(&received, &before[client], at, lambda as f32);
+            let moved = distance(&theta, &before[client]);
+            assert!(distance(&theta, &own) < 1e-4 * moved, "{scope}, round {round}");
+            assert!(distance(&theta, &other) > 1e-2 * moved, "{scope}, round {round}");
+        }
+    }
+}
+
+/// Ditto's anchor, in contrast, is the received model.
+#[test]
+fn ditto_pulls_towards_the_received_model() {
+    let plan = plan_of(&["name = \"ditto\"\nlambda = 0.5"], DENSE);
+    let mut by_hand = ByHand::new(&plan);
+    for round in 1..=3 {
+        let (received, before) = (by_hand.gm(), by_hand.pms());
+        by_hand.round();
+        let own = pulled_towards(&received, &before[4], (&plan, 4, round), 0.5);
+        assert_eq!(by_hand.pm(4), own, "round {round}");
+    }
+}
+
+/// In the first round of SCD both models are the same; from the second on the generic one must feel
+/// the personal one, in every form and scope, and the personal one the generic one.
+#[test]
+fn both_spectral_terms_have_an_effect() {
+    for (form, lambda) in FORMS {
+        for scope in SCOPES {
+            let with = scd(form, scope, lambda, lambda, "tau = 0.3");
+            let without = scd(form, scope, 0.0, 0.0, "tau = 0.3");
+            let plan = plan_of(&[&with, &without], DENSE);
+            let (mut with, mut without) = (ByHand::of(&plan, 0), ByHand::of(&plan, 1));
+            for _ in 0..2 {
+                with.round();
+                without.round();
+            }
+            let moved = distance(&without.gm(), &without.init);
+            let felt = distance(&with.gm(), &without.gm());
+            assert!(felt > 1e-5 * moved, "GM, {form} {scope}: {felt} of {moved}");
+            let felt = distance(&with.pm(0), &without.pm(0));
+            assert!(felt > 1e-5 * moved, "PM, {form} {scope}: {felt} of {moved}");
+        }
+    }
+}
+
+/// The truncation decides what is felt: another share of the spectrum, another generic model.
+#[test]
+fn the_truncation_has_an_effect_on_each_side_alone() {
+    for (form, lambda) in FORMS {
+        let base = scd(form, "flat", lambda, lambda, "tau = 0.3\ntau_p = 1");
+        let wider = scd(form, "flat", lambda, lambda, "tau = 0.9\ntau_p = 1");
+        let narrower = scd(form, "flat", lambda, lambda, "tau = 0.3\ntau_p = 0.2");
+        let plan = plan_of(&[&base, &wider, &narrower], DENSE);
+        let mut runs: Vec<_> = (0..3).map(|i| ByHand::of(&plan, i)).collect();
+        for run in &mut runs {
+            run.round();
+            run.round();
+        }
+        let (gms, pms): (Vec<_>, Vec<_>) = runs.iter_mut().map(|r| (r.gm(), r.pm(1))).unzip();
+        assert_ne!(gms[0], gms[1], "{form}");
+        assert_ne!(pms[0], pms[2], "{form}");
+    }
+}

@@ -1,0 +1,91 @@
+//! Stopped and resumed, a run ends with the bits of an undisturbed one.
+
+use crate::problem::{Case, DENSE, Folder, cases, plan_of, run};
+use formant_runtime::EVENTS_FILE;
+use formant_runtime::event::Event;
+use formant_runtime::sim::Outcome;
+use std::io::Write;
+
+#[test]
+fn every_method_resumes_to_the_same_bits() {
+    for case in cases() {
+        let undisturbed = run(&case.plan());
+        for (round, checkpoint_every) in [(1, 1), (2, 100)] {
+            let plan = case.plan_with(|p| p.checkpoint_every = checkpoint_every);
+            let folder = Folder::new();
+            assert_eq!(folder.run_until(&plan, 0, round), Outcome::Interrupted);
+            let so_far = folder.events().len();
+            // The machine may be used differently from session to session.
+            let resumed = case.plan_with(|p| {
+                p.checkpoint_every = 1;
+                p.threads = 1;
+                p.memory = 0;
+            });
+            folder.run(&resumed).unwrap();
+            assert_eq!(folder.result(), undisturbed, "{case:?} after round {round}");
+            assert!(folder.events().len() > so_far);
+        }
+    }
+}
+
+#[test]
+fn a_torn_log_is_cut_back_to_the_checkpoint() {
+    let case = Case { method: "name = \"scd\"".into(), network: DENSE };
+    let undisturbed = run(&case.plan());
+    for tail in
+        ["{\"event\":\"round_st", "{\"event\":\"method_started\",\"method\":\"x\"}\n\u{0}\u{0}"]
+    {
+        let folder = Folder::new();
+        folder.run_until(&case.plan(), 0, 2);
+        let mut log =
+            std::fs::OpenOptions::new().append(true).open(folder.file(EVENTS_FILE)).unwrap();
+        log.write_all(tail.as_bytes()).unwrap();
+        folder.run(&case.plan()).unwrap();
+        assert_eq!(folder.result(), undisturbed);
+    }
+}
+
+#[test]
+fn files_that_a_crash_left_behind_are_swept() {
+    let case = Case { method: "name = \"ditto\"".into(), network: DENSE };
+    let undisturbed = run(&case.plan());
+    let folder = Folder::new();
+    folder.run_until(&case.plan(), 0, 1);
+    for leftover in ["client-0-999.bin", "upload-3.bin", "client-1-7.bin.tmp"] {
+        std::fs::write(folder.file("states").join(leftover), b"half").unwrap();
+    }
+    let kept = folder.file("states").join("notes.txt");
+    std::fs::write(&kept, b"not ours").unwrap();
+    folder.run(&case.plan()).unwrap();
+    assert_eq!(folder.result(), undisturbed);
+    let left: Vec<_> = std::fs::read_dir(folder.file("states")).unwrap().collect();
+    assert_eq!(left.len(), 1, "{left:?}");
+    assert!(kept.exists());
+}
+
+#[test]
+fn several_methods_are_stopped_anywhere_and_told_once() {
+    let methods = ["name = \"local\"", "name = \"ditto\"", "name = \"fedavg\""];
+    let plan = || plan_of(&methods, DENSE);
+    let undisturbed = run(&plan());
+    // In the last round of a method, in the middle of the next one, again a round later.
+    let folder = Folder::new();
+    for (method, round) in [(0, 3), (1, 2), (1, 3), (2, 1)] {
+        assert_eq!(folder.run_until(&plan(), method, round), Outcome::Interrupted);
+    }
+    // Stopped in its very last round, a run is complete.
+    assert_eq!(folder.run_until(&plan(), 2, 3), Outcome::Complete);
+    assert_eq!(folder.result(), undisturbed);
+    let (mut rounds, mut ends) = (Vec::new(), 0);
+    for event in folder.events() {
+        match event {
+            Event::RoundStarted { method, round, .. } => rounds.push((method, round)),
+            Event::RunFinished { .. } => ends += 1,
+            _ => {}
+        }
+    }
+    let labels = plan().methods.iter().map(|m| m.label.clone()).collect::<Vec<_>>();
+    let expected: Vec<_> =
+        labels.iter().flat_map(|label| (1..=3).map(|round| (label.clone(), round))).collect();
+    assert_eq!((rounds, ends), (expected, 1));
+}

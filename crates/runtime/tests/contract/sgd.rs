@@ -1,0 +1,84 @@
+//! One client, one round: a loop of plain SGD written out with nothing but the network.
+
+use crate::by_hand::ByHand;
+use crate::problem::{DENSE, FEDERATION, Folder, WITH_BUFFERS, experiment};
+use formant_data::Federation;
+use formant_numerics::{Batch, Model, OutputGradient, Part, Pass, Rng, Stream, cross_entropy};
+use formant_runtime::RunPlan;
+
+/// A plan with the first client of the tiny federation alone.
+fn lonely(method: &str, network: &str) -> RunPlan {
+    let clients = vec![FEDERATION.clients[0].clone()];
+    let federation = Federation { dataset: FEDERATION.dataset.clone(), clients };
+    let mut plan = experiment(&[method], network).plan_on(federation).unwrap();
+    plan.rounds = 1;
+    plan
+}
+
+/// `epochs` of plain SGD from the initial model over batches that a stream shuffles.
+fn written_out(plan: &RunPlan, stream: Stream, epochs: usize) -> Model {
+    let network = &*plan.network;
+    let images = &plan.federation.dataset.train;
+    let mut model = network.init(&mut Rng::new(plan.seed, Stream::Init, 0, 0));
+    let mut order = plan.federation.clients[0].train.clone();
+    let mut rng = Rng::new(plan.seed, stream, 1, 0);
+    let mut work = network.workspace(64);
+    let (mut gradient, mut labels) = (vec![0.0; model.parameters.len()], Vec::new());
+    for _ in 0..epochs {
+        rng.shuffle(&mut order);
+        for chunk in order.chunks(8) {
+            let mut inputs = vec![0.0; chunk.len() * network.input().len()];
+            images.gather(chunk, &mut inputs);
+            images.gather_labels(chunk, &mut labels);
+            let batch = Batch { inputs: &inputs, labels: &labels };
+            let output = network.forward(Pass::Train(&mut model), &batch, &mut work);
+            let mut d_logits = vec![0.0; output.logits.len()];
+            cross_entropy(output.logits, &labels, &mut d_logits);
+            let seed = OutputGradient { logits: &d_logits, features: None };
+            network.backward(&model, seed, Part::All, &mut work, &mut gradient);
+            for (w, g) in model.parameters.iter_mut().zip(&gradient) {
+                *w -= 0.05 * g;
+            }
+        }
+    }
+    model
+}
+
+#[test]
+fn one_client_and_one_round_is_plain_sgd() {
+    for network in [DENSE, WITH_BUFFERS] {
+        // Without a second client or a term there is nothing but SGD: the generic model with the
+        // shared phase's batches, the personal one with the personal phase's.
+        for (method, generic, personal) in [
+            ("name = \"fedavg\"", true, false),
+            ("name = \"local\"", false, true),
+            ("name = \"ditto\"\nlambda = 0", true, true),
+            ("name = \"scd\"\nlambda_g = 0\nlambda_p = 0", true, true),
+        ] {
+            let plan = lonely(method, network);
+            let mut by_hand = ByHand::new(&plan);
+            by_hand.round();
+            if generic {
+                assert_eq!(by_hand.gm(), written_out(&plan, Stream::SharedPhase, 2), "{method}");
+            }
+            if personal {
+                let pm = by_hand.pm(0);
+                assert_eq!(pm, written_out(&plan, Stream::PersonalPhase, 1), "{method}");
+            }
+            let folder = Folder::new();
+            folder.run(&plan).unwrap();
+            assert_eq!(folder.result().fingerprints, [by_hand.fingerprint()], "{method}");
+        }
+    }
+}
+
+/// The average of one is itself: with one client the server keeps what was sent.
+#[test]
+fn with_one_client_the_generic_model_is_its_upload() {
+    for method in ["name = \"fedavg\"", "name = \"ditto\"", "name = \"scd\""] {
+        let plan = lonely(method, WITH_BUFFERS);
+        let mut by_hand = ByHand::new(&plan);
+        by_hand.round();
+        assert_eq!(by_hand.gm(), by_hand.sent_model(0), "{method}");
+    }
+}

@@ -1,0 +1,103 @@
+//! A method that spoils its own state before it fails.
+
+use formant_methods::{Central, Entry, ErasedMethod, Local, MethodError, Parcel, Value, build};
+use formant_numerics::{Model, NumericsError};
+use std::borrow::Cow;
+use toml::Table;
+
+/// Ditto, whose shared phase trains the personal model and then diverges, from some round on.
+pub(crate) struct Spoiler {
+    ditto: Box<dyn ErasedMethod>,
+    fails_from: usize,
+}
+
+impl Spoiler {
+    pub(crate) fn from_round(fails_from: usize) -> Self {
+        Self { ditto: build("ditto", &Table::new()).unwrap().0, fails_from }
+    }
+}
+
+impl ErasedMethod for Spoiler {
+    fn train_shared(
+        &self,
+        client: &mut Value,
+        got: &Value,
+        local: &mut Local<'_>,
+    ) -> Result<Value, MethodError> {
+        let upload = self.ditto.train_shared(client, got, local)?;
+        if local.round() >= self.fails_from {
+            self.ditto.train_personal(client, got, &upload, local)?;
+            let step = local.meter().steps;
+            return Err(NumericsError::Diverged { step, what: "everything" }.into());
+        }
+        Ok(upload)
+    }
+
+    fn train_personal(
+        &self,
+        client: &mut Value,
+        got: &Value,
+        sent: &Value,
+        local: &mut Local<'_>,
+    ) -> Result<(), MethodError> {
+        self.ditto.train_personal(client, got, sent, local)
+    }
+
+    fn aggregate(
+        &self,
+        server: &mut Value,
+        parcels: &mut dyn Iterator<Item = Result<Parcel, MethodError>>,
+        central: &mut Central<'_>,
+    ) -> Result<(), MethodError> {
+        self.ditto.aggregate(server, parcels, central)
+    }
+
+    fn personal_model<'a>(
+        &self,
+        client: &'a Value,
+        got: &'a Value,
+        local: &mut Local<'_>,
+    ) -> Result<Cow<'a, Model>, MethodError> {
+        self.ditto.personal_model(client, got, local)
+    }
+
+    fn global_model<'a>(&self, server: &'a Value) -> Result<Option<Cow<'a, Model>>, MethodError> {
+        self.ditto.global_model(server)
+    }
+
+    fn entry(&self) -> &'static Entry {
+        self.ditto.entry()
+    }
+
+    fn start_server(&self, init: &Model) -> Value {
+        self.ditto.start_server(init)
+    }
+
+    fn start_client(&self, init: &Model) -> Value {
+        self.ditto.start_client(init)
+    }
+
+    fn broadcast(&self, server: &Value) -> Result<Value, MethodError> {
+        self.ditto.broadcast(server)
+    }
+
+    fn has_personal_phase(&self) -> bool {
+        true
+    }
+
+    fn decode_server(&self, bytes: &[u8]) -> Result<Value, MethodError> {
+        self.ditto.decode_server(bytes)
+    }
+
+    fn decode_client(&self, bytes: &[u8]) -> Result<Value, MethodError> {
+        self.ditto.decode_client(bytes)
+    }
+
+    fn decode_broadcast(&self, bytes: &[u8]) -> Result<Value, MethodError> {
+        self.ditto.decode_broadcast(bytes)
+    }
+
+    fn decode_upload(&self, bytes: &[u8]) -> Result<Value, MethodError> {
+        self.ditto.decode_upload(bytes)
+    }
+}
