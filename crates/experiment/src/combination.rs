@@ -3,7 +3,7 @@
 use crate::experiment::{number, text};
 use crate::{Experiment, ExperimentError};
 use formant_numerics::{CATALOGUE, Family};
-use toml::Table;
+use toml::{Table, Value};
 
 /// The key of a section on whose value it depends which other keys mean something.
 pub(crate) fn decides(section: &str) -> Option<&'static str> {
@@ -32,6 +32,19 @@ fn owners(section: &str, key: &str) -> Option<Vec<&'static str>> {
         ("network", "norm" | "stem" | "width") => networks(Family::ResNet),
         _ => None,
     }
+}
+
+/// Fills in the parameter of the chosen partition, so that the resolved experiment says it.
+pub(crate) fn complete_partition(mut data: Table) -> Table {
+    let (key, value) = match text(&data, "partition") {
+        // The paper's middle value.
+        "dirichlet" => ("alpha", Value::Float(0.5)),
+        // As most papers have it.
+        "pathological" => ("classes_per_client", Value::Integer(2)),
+        _ => return data,
+    };
+    data.entry(key).or_insert(value);
+    data
 }
 
 /// Refuses settings that are right by themselves but do nothing, or nonsense, together.

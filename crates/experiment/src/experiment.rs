@@ -74,7 +74,7 @@ impl Experiment {
         let train = section(&table, "train")?;
         let experiment = Self {
             top: resolve("", keys::TOP, &top)?,
-            data: section(&table, "data")?,
+            data: combination::complete_partition(section(&table, "data")?),
             network: section(&table, "network")?,
             evaluation: section(&table, "evaluation")?,
             runtime: section(&table, "runtime")?,

@@ -12,11 +12,6 @@ use std::path::Path;
 use std::sync::Arc;
 use toml::{Table, Value};
 
-/// Without a setting, as the paper's middle value.
-const DEFAULT_ALPHA: f64 = 0.5;
-/// Without a setting, as most papers have it.
-const DEFAULT_CLASSES: i64 = 2;
-
 impl Experiment {
     /// Loads the data and divides it among the clients.
     pub fn federation(&self) -> Result<Federation, ExperimentError> {
@@ -26,13 +21,9 @@ impl Experiment {
         let partition = match text(&self.data, "partition") {
             "iid" => Partition::Iid,
             "pathological" => Partition::Pathological {
-                classes_per_client: optional("classes_per_client").unwrap_or(DEFAULT_CLASSES)
-                    as usize,
+                classes_per_client: integer(&self.data, "classes_per_client") as usize,
             },
-            _ => {
-                let alpha = self.data.get("alpha").and_then(Value::as_float);
-                Partition::Dirichlet { alpha: alpha.unwrap_or(DEFAULT_ALPHA) }
-            }
+            _ => Partition::Dirichlet { alpha: number(&self.data, "alpha") },
         };
         let plan = PartitionPlan {
             clients: integer(&self.data, "clients") as usize,

@@ -116,11 +116,11 @@ fn the_commented_experiment_runs_and_reduces() {
     assert_eq!(scores("ditto", "gm"), scores("fedavg", "gm"));
     assert_eq!(scores("scd", "gm"), scores("fedavg", "gm"));
     assert_ne!(scores("fedavg", "gm"), scores("local", "gm"));
-    // The log opens with the experiment as it was resolved.
+    // The log opens with the experiment as it was resolved, down to what was left unset.
     let header = events(&terminal.path("run")).remove(0);
     assert_eq!(
         (&header["config"]["rounds"], &header["config"]["data"]["alpha"]),
-        (&2.into(), &Value::Null)
+        (&2.into(), &0.5.into())
     );
 }
 
