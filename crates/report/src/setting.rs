@@ -93,7 +93,7 @@ fn partition(config: &Value) -> Option<String> {
     let mut text = data.get("partition")?.as_str()?.to_owned();
     for (key, words) in [("alpha", "alpha"), ("classes_per_client", "classes per client")] {
         if let Some(value) = data.get(key) {
-            text.push_str(&format!(", {words} {value}"));
+            text = format!("{text}, {words} {value}");
         }
     }
     Some(text)
