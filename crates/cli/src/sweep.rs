@@ -25,7 +25,8 @@ const TAIL: usize = 5;
 pub(crate) fn sweep(args: &SweepArgs) -> anyhow::Result<ExitCode> {
     let combinations = combinations(&args.grid)?;
     let seeds = match args.seeds.as_slice() {
-        [] => vec![args.experiment.seed.unwrap_or(1)],
+        // The experiment's own, from its file, --set or --seed.
+        [] => vec![experiment(&args.experiment, &[])?.seed() as i64],
         seeds => seeds.to_vec(),
     };
     let mut data = SharedData::default();
@@ -100,7 +101,8 @@ fn check_all(
             changes.extend(threads(args.threads));
             let experiment = experiment(&args.experiment, &changes).with_context(in_combination)?;
             let table = experiment.to_table();
-            if wired.insert((table.get("data").cloned().map(|d| d.to_string()), network(&table))) {
+            let division = (table.get("data").map(ToString::to_string), experiment.seed());
+            if wired.insert((division, network(&table))) {
                 let federation = data.federation(&experiment).with_context(in_combination)?;
                 experiment.plan_on(federation).with_context(in_combination)?;
             }

@@ -61,11 +61,13 @@ impl Experiment {
             let is_section = key == "method" || keys::SECTIONS.iter().any(|s| s.name == key);
             if !is_section {
                 if !keys::TOP.iter().any(|k| k.name == key) {
-                    let known = keys::TOP.iter().map(|k| k.name);
-                    let known = known
-                        .chain(keys::SECTIONS.iter().map(|s| s.name))
-                        .filter(|n| !n.is_empty());
-                    let hint = suggest(key, known.chain(["method"]), "keys and sections");
+                    let hint = keys::elsewhere(key).unwrap_or_else(|| {
+                        let known = keys::TOP.iter().map(|k| k.name);
+                        let known = known
+                            .chain(keys::SECTIONS.iter().map(|s| s.name))
+                            .filter(|n| !n.is_empty());
+                        suggest(key, known.chain(["method"]), "keys and sections")
+                    });
                     return Err(SchemaError::Unknown { path: key.clone(), hint }.into());
                 }
                 top.insert(key.clone(), value.clone());

@@ -40,6 +40,17 @@ pub const SECTIONS: &[Section] = &[
     },
 ];
 
+/// Where a key of this name stands, for somebody who left out the section.
+pub(crate) fn elsewhere(name: &str) -> Option<String> {
+    let sections = SECTIONS.iter().map(|s| (s.name, s.keys));
+    let methods = formant_methods::ZOO.iter().map(|e| ("method", e.keys));
+    let (section, _) = sections
+        .chain(methods)
+        .filter(|(section, _)| !section.is_empty())
+        .find(|(_, keys)| keys.iter().any(|key| key.name == name))?;
+    Some(format!("did you mean `{section}.{name}`?"))
+}
+
 const fn key(name: &'static str, kind: Kind, default: Default, help: &'static str) -> Key {
     Key { name, symbol: "", kind, default, help }
 }
@@ -127,6 +138,12 @@ pub const DATA: &[Key] = &[
         whole(2),
         Default::Integer(20),
         "smallest number of images of a client, over all three splits",
+    ),
+    key(
+        "seed",
+        whole(0),
+        Default::Unset,
+        "keys the partition and the splits alone, so that several seeds share one division; unset: the experiment's seed",
     ),
     key(
         "train_fraction",

@@ -146,7 +146,8 @@ fn insert(
     Ok(())
 }
 
-/// Keeps only the named methods: labels of the experiment, or names of the zoo with defaults.
+/// Keeps only the named methods: a label of the experiment, or a method's name for all its settings
+/// there, or, where there is none, the method with its defaults.
 pub fn choose_methods(table: &mut Table, names: &[String]) -> Result<(), ExperimentError> {
     if names.is_empty() {
         return Ok(());
@@ -156,18 +157,36 @@ pub fn choose_methods(table: &mut Table, names: &[String]) -> Result<(), Experim
         Some(Value::Array(many)) => many.clone(),
         _ => Vec::new(),
     };
-    let labelled = |value: &Value, name: &str| {
-        let label = value.get("label").or_else(|| value.get("name"));
-        label.and_then(Value::as_str) == Some(name)
-    };
-    let mut chosen = Vec::new();
+    let text = |value: &Value, key: &str| value.get(key).and_then(Value::as_str).map(str::to_owned);
+    let label = |value: &Value| text(value, "label").or_else(|| text(value, "name"));
+    let mut chosen: Vec<Value> = Vec::new();
     for name in names {
-        if let Some(found) = entries.iter().find(|value| labelled(value, name)) {
-            chosen.push(found.clone());
-        } else {
+        // A label means one setting, a method's name all settings of it that the experiment has.
+        let mut found: Vec<&Value> =
+            entries.iter().filter(|value| label(value).as_ref() == Some(name)).collect();
+        if found.is_empty() {
+            found =
+                entries.iter().filter(|value| text(value, "name").as_ref() == Some(name)).collect();
+        }
+        if found.is_empty() {
+            let labels: Vec<String> = entries.iter().filter_map(label).collect();
+            let others =
+                ZOO.iter().map(|e| e.name).filter(|name| !labels.iter().any(|l| l == name));
+            let known = labels.iter().map(String::as_str).chain(others);
+            let entry = ZOO.iter().find(|e| e.name == name).ok_or_else(|| {
+                ExperimentError::combination(
+                    format!("unknown method `{name}`"),
+                    suggest(name, known, "labels of this experiment and methods"),
+                )
+            })?;
             let mut fresh = Table::new();
-            fresh.insert("name".into(), Value::String(entry(name)?.name.into()));
+            fresh.insert("name".into(), Value::String(entry.name.into()));
             chosen.push(Value::Table(fresh));
+        }
+        for value in found {
+            if !chosen.contains(value) {
+                chosen.push(value.clone());
+            }
         }
     }
     table.insert("method".into(), Value::Array(chosen));

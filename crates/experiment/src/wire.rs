@@ -32,7 +32,7 @@ impl Experiment {
             min_samples: integer(&self.data, "min_samples") as usize,
             train_fraction: number(&self.data, "train_fraction"),
             validation_fraction: number(&self.data, "validation_fraction"),
-            seed: self.seed(),
+            seed: optional("seed").map_or(self.seed(), |seed| seed as u64),
         };
         Ok(Federation::new(Arc::new(dataset), &plan)?)
     }

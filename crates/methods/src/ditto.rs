@@ -30,7 +30,7 @@ pub struct Ditto {
 pub(crate) const KEYS: &[Key] = &[Key {
     name: "lambda",
     symbol: "λ",
-    kind: Kind::Number { min: 0.0, max: f64::INFINITY },
+    kind: Kind::Number { min: 0.0, max: 1e9 },
     default: Default::Number(1.0),
     help: "pull of the personal model towards the received one (0 is purely local)",
 }];

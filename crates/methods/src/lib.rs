@@ -15,7 +15,7 @@ pub use ditto::Ditto;
 pub use erased::{ErasedMethod, Parcel, Value};
 pub use error::MethodError;
 pub use fedavg::FedAvg;
-pub use local::{Central, Local, Meter, PhaseSettings};
+pub use local::{Central, Local, Meter, PhaseSettings, Step};
 pub use local_only::LocalOnly;
 pub use method::{Message, Method, State, Upload, Uploads, weighted_mean};
 pub use scd::Scd;

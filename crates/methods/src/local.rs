@@ -106,6 +106,20 @@ impl<'a> Local<'a> {
         self.worker.spectrum(self.network, scope)
     }
 
+    /// `n_{i,c}`: training samples of each class.
+    pub fn label_counts(&self) -> Vec<usize> {
+        let mut counts = vec![0; self.network.classes()];
+        for index in self.train {
+            counts[self.images.label(*index as usize)] += 1;
+        }
+        counts
+    }
+
+    /// This phase's own generator, from which the batch order is drawn too.
+    pub fn rng(&mut self) -> &mut Rng {
+        &mut self.rng
+    }
+
     /// Epochs of SGD on cross-entropy plus weighted terms, over shuffled batches; the last batch of
     /// an epoch may be smaller. Starts with no velocity.
     pub fn sgd(
@@ -115,25 +129,63 @@ impl<'a> Local<'a> {
         part: Part,
         terms: &mut [(f32, &mut dyn Term)],
     ) -> Result<(), MethodError> {
-        let mut order = self.train.to_vec();
         self.worker.begin_phase();
+        self.for_each_batch(epochs, |step| step.descend(model, part, terms))?;
+        if !model.is_finite() {
+            let step = self.meter.steps;
+            return Err(NumericsError::Diverged { step, what: "a parameter" }.into());
+        }
+        Ok(())
+    }
+
+    /// Visits the batches of some epochs, for methods whose step is not plain SGD.
+    pub fn for_each_batch(
+        &mut self,
+        epochs: usize,
+        mut visit: impl FnMut(&mut Step<'_>) -> Result<(), MethodError>,
+    ) -> Result<(), MethodError> {
+        let mut order = self.train.to_vec();
         for _ in 0..epochs {
             self.rng.shuffle(&mut order);
             for batch in order.chunks(self.settings.batch) {
                 self.worker.inputs.resize(batch.len() * self.network.input().len(), 0.0);
                 self.images.gather(batch, &mut self.worker.inputs);
                 self.images.gather_labels(batch, &mut self.worker.labels);
-                let objective =
-                    self.worker.step(self.network, model, (&self.settings.sgd, part), terms)?;
-                self.meter.samples += batch.len() as u64;
-                self.meter.steps += 1;
-                self.meter.objective += objective;
+                visit(&mut Step {
+                    network: self.network,
+                    worker: self.worker,
+                    sgd: &self.settings.sgd,
+                    meter: &mut self.meter,
+                })?;
             }
         }
-        if !model.is_finite() {
-            let step = self.meter.steps;
-            return Err(NumericsError::Diverged { step, what: "a parameter" }.into());
-        }
+        Ok(())
+    }
+}
+
+/// One batch, loaded into the worker.
+pub struct Step<'s> {
+    /// The network that models belong to.
+    pub network: &'s dyn Network,
+    /// Inputs and labels of the batch, and memory for passes over it.
+    pub worker: &'s mut Worker,
+    /// The optimiser's settings.
+    pub sgd: &'s Sgd,
+    meter: &'s mut Meter,
+}
+
+impl Step<'_> {
+    /// One SGD step of a model on cross-entropy plus weighted terms.
+    pub fn descend(
+        &mut self,
+        model: &mut Model,
+        part: Part,
+        terms: &mut [(f32, &mut dyn Term)],
+    ) -> Result<(), MethodError> {
+        let objective = self.worker.step(self.network, model, (self.sgd, part), terms)?;
+        self.meter.samples += self.worker.labels.len() as u64;
+        self.meter.steps += 1;
+        self.meter.objective += objective;
         Ok(())
     }
 }

@@ -14,6 +14,10 @@
 //!
 //! GM = `w_G`, PM = `w_p`. `λ_g = 0` makes the shared phase FedAvg, `λ_p = 0` the personal phase Local.
 //!
+//! The code published with the paper is no oracle and was not followed: its spectral term passes
+//! through detached arrays and so has no gradient, its truncation keeps the first layers instead of
+//! the low frequencies, and it adds a proximal term that the paper does not mention.
+//!
 //! Departures, each behind a key that can be set to the paper's value:
 //! - `form`: the paper prints `Σ p log p − p log q` on unnormalised magnitudes (`raw`) but argues
 //!   from the KL divergence (`normalized`); see [`formant_numerics::Form`] for all four.
@@ -29,6 +33,7 @@ use crate::{Central, FedAvg, Local, Method, MethodError, Uploads};
 use formant_numerics::{Form, Model, Part, Scope, SpectralDivergence, Term};
 use serde::Deserialize;
 use std::borrow::Cow;
+use toml::{Table, Value};
 
 /// SCD's hyper-parameters.
 #[derive(Debug, Clone, Deserialize)]
@@ -68,22 +73,22 @@ pub(crate) const KEYS: &[Key] = &[
     Key {
         name: "lambda_g",
         symbol: "λ_g",
-        kind: Kind::Number { min: 0.0, max: f64::INFINITY },
-        default: Default::Number(1.0),
-        help: "pull of the generic model towards the personal one's low frequencies",
+        kind: Kind::Number { min: 0.0, max: 1e9 },
+        default: Default::Unset,
+        help: "pull of the generic model towards the personal one's low frequencies; unset: by form, normalized 1, complex 0.03, raw and generalized 0",
     },
     Key {
         name: "lambda_p",
         symbol: "λ_p",
-        kind: Kind::Number { min: 0.0, max: f64::INFINITY },
-        default: Default::Number(10.0),
-        help: "pull of the personal model towards the generic one's spectrum",
+        kind: Kind::Number { min: 0.0, max: 1e9 },
+        default: Default::Unset,
+        help: "pull of the personal model towards the generic one's spectrum; unset: by form, normalized 30, complex 0.3, raw and generalized 1e-4",
     },
     Key {
         name: "tau",
         symbol: "τ",
         kind: Kind::Above { min: 0.0, max: 1.0 },
-        default: Default::Number(0.3),
+        default: Default::Number(0.1),
         help: "share of the spectrum that the generic model learns from",
     },
     Key {
@@ -101,6 +106,17 @@ pub(crate) const KEYS: &[Key] = &[
         help: "share of the rounds that are FedAvg, with the personal model following, before co-distillation begins",
     },
 ];
+
+/// Fills in the strengths that suit the form: the units of the four differ by orders of magnitude.
+pub(crate) fn complete(table: &mut Table) {
+    let (lambda_g, lambda_p) = match table.get("form").and_then(Value::as_str) {
+        Some("complex") => (0.03, 0.3),
+        Some("raw" | "generalized") => (0.0, 1e-4),
+        _ => (1.0, 30.0),
+    };
+    table.entry("lambda_g").or_insert(Value::Float(lambda_g));
+    table.entry("lambda_p").or_insert(Value::Float(lambda_p));
+}
 
 impl Scd {
     /// SGD on `CE + λ D(student ‖ teacher)`; without a term where `λ = 0`.

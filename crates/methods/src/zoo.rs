@@ -23,6 +23,8 @@ pub struct Entry {
     pub personal: bool,
     /// Its hyper-parameters.
     pub keys: &'static [Key],
+    /// Fills in defaults that depend on other keys.
+    complete: fn(&mut Table),
     build: Build,
 }
 
@@ -39,6 +41,7 @@ pub const ZOO: &[Entry] = &[
         generic: false,
         personal: true,
         keys: &[],
+        complete: |_| {},
         build: erase::<LocalOnly>,
     },
     Entry {
@@ -49,6 +52,7 @@ pub const ZOO: &[Entry] = &[
         generic: true,
         personal: false,
         keys: &[],
+        complete: |_| {},
         build: erase::<FedAvg>,
     },
     Entry {
@@ -59,6 +63,7 @@ pub const ZOO: &[Entry] = &[
         generic: true,
         personal: true,
         keys: ditto::KEYS,
+        complete: |_| {},
         build: erase::<Ditto>,
     },
     Entry {
@@ -69,6 +74,7 @@ pub const ZOO: &[Entry] = &[
         generic: true,
         personal: true,
         keys: scd::KEYS,
+        complete: scd::complete,
         build: erase::<Scd>,
     },
 ];
@@ -99,7 +105,8 @@ pub fn entry(name: &str) -> Result<&'static Entry, MethodError> {
 /// ```
 pub fn build(name: &str, given: &Table) -> Result<(Box<dyn ErasedMethod>, Table), MethodError> {
     let entry = entry(name)?;
-    let resolved = resolve("method", entry.keys, given)?;
+    let mut resolved = resolve("method", entry.keys, given)?;
+    (entry.complete)(&mut resolved);
     let method = (entry.build)(entry, resolved.clone()).map_err(|reason| MethodError::Decode {
         method: entry.name,
         what: "hyper-parameters",

@@ -107,17 +107,20 @@ fn mark_best(
     column: usize,
     accuracy: impl Fn(&Row) -> Option<f64>,
 ) {
-    let competes = |entry: &Entry| !entry.figures[column].aside;
+    // A method some of whose clients diverged is scored on what they had before; it wins nothing.
+    let competes = |entry: &Entry, row: &Row| {
+        !entry.figures[column].aside && row.failed_phases == 0 && row.stopped.is_none()
+    };
     let best = entries
         .iter()
         .zip(rows)
-        .filter(|(entry, _)| competes(entry))
+        .filter(|(entry, row)| competes(entry, row))
         .filter_map(|(_, row)| accuracy(row))
         .max_by(f64::total_cmp)
         .map(percent);
-    for entry in entries {
+    for (entry, row) in entries.iter_mut().zip(rows) {
         entry.figures[column].best =
-            competes(entry) && best.as_ref() == Some(&entry.figures[column].text);
+            competes(entry, row) && best.as_ref() == Some(&entry.figures[column].text);
     }
 }
 
