@@ -82,7 +82,7 @@ pub(crate) const KEYS: &[Key] = &[
         symbol: "λ_p",
         kind: Kind::Number { min: 0.0, max: 1e9 },
         default: Default::Unset,
-        help: "pull of the personal model towards the generic one's spectrum; unset: by form, normalized 30, complex 0.3, raw and generalized 1e-4",
+        help: "pull of the personal model towards the generic one's spectrum; unset: by form, normalized 30, complex 0.3, generalized 1e-4, raw 1e-6",
     },
     Key {
         name: "tau",
@@ -111,7 +111,9 @@ pub(crate) const KEYS: &[Key] = &[
 pub(crate) fn complete(table: &mut Table) {
     let (lambda_g, lambda_p) = match table.get("form").and_then(Value::as_str) {
         Some("complex") => (0.03, 0.3),
-        Some("raw" | "generalized") => (0.0, 1e-4),
+        Some("generalized") => (0.0, 1e-4),
+        // Its gradient does not vanish where the spectra agree, so only a whisper is usable.
+        Some("raw") => (0.0, 1e-6),
         _ => (1.0, 30.0),
     };
     table.entry("lambda_g").or_insert(Value::Float(lambda_g));
