@@ -186,6 +186,12 @@ pub const NETWORK: &[Key] = &[
         Default::Unset,
         "mlp: widths of the hidden layers, [200] unless set",
     ),
+    key(
+        "convolution",
+        Kind::Choice(&["fast", "direct"]),
+        Default::Unset,
+        "cnn and resnet: fast (minimal filtering where it applies) unless set; direct: by the definition, to compare",
+    ),
 ];
 
 /// `[train]`.

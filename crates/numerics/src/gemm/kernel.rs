@@ -1,7 +1,14 @@
 //! The register tiles: the only module with `unsafe`, for the vector instructions.
 #![expect(unsafe_code, reason = "vector intrinsics and a run-time choice of instruction set")]
 
+mod lanes;
+mod simd;
+mod unpacked;
+
 use super::WIDTH;
+pub(crate) use lanes::{deinterleave, interleave};
+pub(crate) use simd::{LaneWork, Lanes, with_lanes};
+pub(super) use unpacked::{Strides, unpacked_tile};
 
 /// The part of a tile that lies inside the target.
 #[derive(Clone, Copy)]
@@ -42,7 +49,7 @@ std::thread_local! {
 
 /// Runs `work` with the vector path switched off, to compare the two.
 #[cfg(test)]
-pub(super) fn with_portable<T>(work: impl FnOnce() -> T) -> T {
+pub(crate) fn with_portable<T>(work: impl FnOnce() -> T) -> T {
     PORTABLE.set(true);
     let result = work();
     PORTABLE.set(false);

@@ -13,10 +13,14 @@
 mod dot;
 mod kernel;
 mod operand;
+mod unpacked;
 
 pub(crate) use dot::dot_rows;
-pub(crate) use kernel::vectorised;
+#[cfg(test)]
+pub(crate) use kernel::with_portable;
+pub(crate) use kernel::{LaneWork, Lanes, deinterleave, interleave, vectorised, with_lanes};
 pub(crate) use operand::{Operand, Strided, Windows, WindowsTransposed};
+pub(crate) use unpacked::{Groups, Rows, multiply_unpacked};
 
 /// Depth of one packed block. Part of the results: it fixes the order of summation.
 const DEPTH_BLOCK: usize = 256;
@@ -25,7 +29,7 @@ const COLUMN_BLOCK: usize = 480;
 /// Rows of `A` packed at a time, a multiple of the tile's height.
 const ROW_BLOCK: usize = 144;
 /// Width of the register tile.
-const WIDTH: usize = 16;
+pub(crate) const WIDTH: usize = 16;
 /// Windows are copied in whole vectors that may run past the end of a panel by less than this.
 pub(crate) const SLACK: usize = 32;
 

@@ -8,9 +8,10 @@
 //!   with the flipped kernel; any other goes through columns `Wᵀ dY`, added back where they came
 //!   from.
 
+use super::winograd::{Sizes, Winograd};
 use super::{InputGradient, Scratch};
 use crate::Shape;
-use crate::gemm::{SLACK, Strided, Target, Windows, WindowsTransposed, multiply};
+use crate::gemm::{SLACK, Strided, Target, WIDTH, Windows, WindowsTransposed, multiply};
 use core::ops::Range;
 
 /// Output positions whose columns are made at a time on the way back to the input, about: whole
@@ -27,6 +28,14 @@ pub(crate) struct Conv {
     pub(crate) padding: usize,
     pub(crate) weight: Range<usize>,
     pub(crate) bias: Option<Range<usize>>,
+    /// Never by minimal filtering.
+    pub(crate) direct: bool,
+}
+
+/// A convolution by minimal filtering.
+enum Fast {
+    Three(Winograd<4, 3>),
+    Five(Winograd<2, 5>),
 }
 
 impl Conv {
@@ -68,11 +77,36 @@ impl Conv {
             && 4 * self.input.plane() <= 5 * self.output.plane()
     }
 
+    /// The minimal-filtering form of a stride-1 convolution of 3x3 or 5x5 over whole groups of
+    /// channels.
+    fn fast(&self) -> Option<Fast> {
+        let whole = [self.input.channels, self.output.channels].map(|c| c.is_multiple_of(WIDTH));
+        if self.direct || self.stride != 1 || whole != [true, true] || self.padding >= self.kernel.0
+        {
+            return None;
+        }
+        let Self { input, output, padding, .. } = *self;
+        match self.kernel {
+            (3, 3) => Some(Fast::Three(Winograd { input, output, padding })),
+            (5, 5) => Some(Fast::Five(Winograd { input, output, padding })),
+            _ => None,
+        }
+    }
+
+    /// What the fast form needs for a batch.
+    pub(crate) fn transforms(&self, n: usize) -> Sizes {
+        match self.fast() {
+            Some(Fast::Three(conv)) => conv.sizes(n),
+            Some(Fast::Five(conv)) => conv.sizes(n),
+            None => Sizes::default(),
+        }
+    }
+
     /// Scratch floats: padded image, column chunk, rearranged weights.
     pub(crate) fn scratch(&self, n: usize) -> (usize, usize, usize) {
         let (hp, wp) = self.padded_size();
         let input = if self.padding > 0 { self.input.channels * n * hp * wp } else { 0 };
-        if self.is_pointwise() {
+        if self.is_pointwise() || self.fast().is_some() {
             return (0, 0, 0);
         }
         if self.flips() {
@@ -107,6 +141,15 @@ impl Conv {
         n: usize,
     ) {
         let positions = n * self.output.plane();
+        if let Some(fast) = self.fast() {
+            let weights =
+                (&parameters[self.weight.clone()], self.bias.clone().map(|b| &parameters[b]));
+            match fast {
+                Fast::Three(c) => c.forward(weights, input, output, &mut scratch.transforms, n),
+                Fast::Five(c) => c.forward(weights, input, output, &mut scratch.transforms, n),
+            }
+            return;
+        }
         let weight =
             Strided { data: &parameters[self.weight.clone()], lane: self.depth(), depth: 1 };
         if let Some(bias) = &self.bias {
@@ -145,6 +188,16 @@ impl Conv {
             {
                 *b = super::batch_norm::sum(row) as f32;
             }
+        }
+        if let Some(fast) = self.fast() {
+            let weight = &parameters[self.weight.clone()];
+            let (sides, to) = ((input, d_output), &mut gradient[self.weight.clone()]);
+            let work = &mut scratch.transforms;
+            match fast {
+                Fast::Three(c) => c.backward(weight, sides, d_input, to, work, n),
+                Fast::Five(c) => c.backward(weight, sides, d_input, to, work, n),
+            }
+            return;
         }
         let extent = (self.output.channels, self.depth(), positions);
         let rows = Strided { data: d_output, lane: positions, depth: 1 };

@@ -11,6 +11,7 @@ mod conv;
 mod group_norm;
 mod linear;
 mod pool;
+mod winograd;
 
 pub(crate) use activation::{add_backward, add_forward, flatten_backward, flatten_forward};
 pub(crate) use batch_norm::BatchNorm;
@@ -18,6 +19,7 @@ pub(crate) use conv::Conv;
 pub(crate) use group_norm::GroupNorm;
 pub(crate) use linear::Linear;
 pub(crate) use pool::{AveragePool, GlobalAveragePool, MaxPool, Window};
+pub(crate) use winograd::{Sizes, Transforms};
 
 use crate::gemm::Panels;
 
@@ -31,6 +33,8 @@ pub(crate) struct Scratch {
     pub(crate) columns: Vec<f32>,
     /// Rearranged weights.
     pub(crate) weights: Vec<f32>,
+    /// Tiles and filters of fast convolutions.
+    pub(crate) transforms: Transforms,
 }
 
 /// What a layer keeps from its forward pass for its backward pass.
