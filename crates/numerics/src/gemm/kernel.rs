@@ -2,11 +2,13 @@
 #![expect(unsafe_code, reason = "vector intrinsics and a run-time choice of instruction set")]
 
 mod lanes;
+mod pool;
 mod simd;
 mod unpacked;
 
 use super::WIDTH;
 pub(crate) use lanes::{deinterleave, interleave};
+pub(crate) use pool::PairRow;
 pub(crate) use simd::{LaneWork, Lanes, with_lanes};
 pub(super) use unpacked::{Strides, unpacked_tile};
 

@@ -18,7 +18,9 @@ mod unpacked;
 pub(crate) use dot::dot_rows;
 #[cfg(test)]
 pub(crate) use kernel::with_portable;
-pub(crate) use kernel::{LaneWork, Lanes, deinterleave, interleave, vectorised, with_lanes};
+pub(crate) use kernel::{
+    LaneWork, Lanes, PairRow, deinterleave, interleave, vectorised, with_lanes,
+};
 pub(crate) use operand::{Operand, Strided, Windows, WindowsTransposed};
 pub(crate) use unpacked::{Groups, Rows, multiply_unpacked};
 
