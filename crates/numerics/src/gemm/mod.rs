@@ -22,7 +22,7 @@ pub(crate) use kernel::{
     LaneWork, Lanes, PairRow, deinterleave, interleave, vectorised, with_lanes,
 };
 pub(crate) use operand::{Operand, Strided, Windows, WindowsTransposed};
-pub(crate) use unpacked::{Groups, Rows, multiply_unpacked};
+pub(crate) use unpacked::{Groups, Outer, Rows, multiply_unpacked};
 
 /// Depth of one packed block. Part of the results: it fixes the order of summation.
 const DEPTH_BLOCK: usize = 256;

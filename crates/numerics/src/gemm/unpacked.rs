@@ -19,31 +19,51 @@ pub(crate) struct Groups<'a> {
     pub(crate) depth: usize,
 }
 
+/// Which loop is outside: what stays in the first-level cache while the other side runs by.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Outer {
+    /// A few rows of `A` and of `C`: where a row of `C` is long.
+    Rows,
+    /// One group of columns of `B`: where `B` is large.
+    Groups,
+}
+
 /// `C (+)= A·B` with `A` of `m × k` and `B` of `k × n`, `n` a multiple of sixteen. Each sum runs
-/// over the whole depth in order.
+/// over the whole depth in order, whichever loop is outside.
 pub(crate) fn multiply_unpacked(
     (m, n, k): (usize, usize, usize),
+    outer: Outer,
     a: Rows<'_>,
     b: Groups<'_>,
     Target { data, row_stride, accumulate }: Target<'_>,
 ) {
     assert!(n.is_multiple_of(WIDTH), "columns come in groups of {WIDTH}");
-    for j in 0..n / WIDTH {
-        let b_group = &b.data[j * b.group..];
+    let mut tile = |i: usize, height: usize, j: usize| {
+        let strides = Strides {
+            rows: height.min(m - i),
+            depth: k,
+            a: (a.row, a.depth),
+            b: b.depth,
+            c: row_stride,
+            accumulate,
+        };
+        let (a, b) = (&a.data[i * a.row..], &b.data[j * b.group..]);
+        let c = &mut data[i * row_stride + j * WIDTH..];
+        match height {
+            6 => unpacked_tile::<6>(a, b, c, strides),
+            _ => unpacked_tile::<4>(a, b, c, strides),
+        }
+    };
+    if outer == Outer::Rows {
         for (i, height) in heights(m) {
-            let strides = Strides {
-                rows: height.min(m - i),
-                depth: k,
-                a: (a.row, a.depth),
-                b: b.depth,
-                c: row_stride,
-                accumulate,
-            };
-            let a = &a.data[i * a.row..];
-            let c = &mut data[i * row_stride + j * WIDTH..];
-            match height {
-                6 => unpacked_tile::<6>(a, b_group, c, strides),
-                _ => unpacked_tile::<4>(a, b_group, c, strides),
+            for j in 0..n / WIDTH {
+                tile(i, height, j);
+            }
+        }
+    } else {
+        for j in 0..n / WIDTH {
+            for (i, height) in heights(m) {
+                tile(i, height, j);
             }
         }
     }
@@ -61,13 +81,14 @@ mod tests {
         for (m, n, k) in [(1, 16, 1), (25, 64, 32), (7, 32, 9), (50, 16, 100), (6, 48, 3)] {
             let a: Vec<f32> = (0..m * k).map(|_| rng.normal() as f32).collect();
             let b: Vec<f32> = (0..n * k).map(|_| rng.normal() as f32).collect();
-            for transposed in [false, true] {
+            for (transposed, outer) in [(false, Outer::Rows), (true, Outer::Groups)] {
                 for accumulate in [false, true] {
                     let (row, depth) = if transposed { (1, m) } else { (k, 1) };
                     let run = || {
                         let mut c = vec![0.5; m * n];
                         multiply_unpacked(
                             (m, n, k),
+                            outer,
                             Rows { data: &a, row, depth },
                             Groups { data: &b, group: 16, depth: n },
                             Target { data: &mut c, row_stride: n, accumulate },

@@ -206,7 +206,9 @@ impl Tape {
                     &mut work.scratch,
                     n,
                 ),
-                Op::Linear(linear) => linear.forward(parameters, input, &mut output, n),
+                Op::Linear(linear) => {
+                    linear.forward(parameters, input, &mut output, &mut work.scratch, n);
+                }
                 Op::BatchNorm(norm) => match &mut buffers {
                     Some(buffers) => {
                         norm.forward((parameters, buffers), input, &mut output, saved, n);
@@ -286,6 +288,7 @@ impl Network for Tape {
                     weights = weights.max(need.2);
                     transforms = transforms.max(conv.transforms(batch));
                 }
+                Op::Linear(linear) => columns = columns.max(linear.scratch(batch)),
                 Op::BatchNorm(norm) => values = 2 * norm.channels,
                 Op::GroupNorm(norm) => values = 2 * norm.groups * batch,
                 _ => {}

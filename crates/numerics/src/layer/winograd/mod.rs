@@ -20,7 +20,7 @@ mod tests;
 
 use super::InputGradient;
 use crate::Shape;
-use crate::gemm::{Groups, Rows, Target, WIDTH, multiply_unpacked, with_lanes};
+use crate::gemm::{Groups, Outer, Rows, Target, WIDTH, multiply_unpacked, with_lanes};
 use core::ops::Range;
 use filters::{Depth, FilterGradients, TransformFilters};
 use strip::{Grid, Planes};
@@ -174,6 +174,7 @@ impl<const M: usize, const R: usize> Winograd<M, R> {
             for p in 0..POINTS * POINTS {
                 multiply_unpacked(
                     (tiles, k, c),
+                    Outer::Groups,
                     Rows { data: &inputs[p * x.1..], row: x.0, depth: 1 },
                     filter_groups(filters, p, (c, k), c),
                     Target { data: &mut outputs[p * y.1..], row_stride: y.0, accumulate: false },
@@ -219,6 +220,7 @@ impl<const M: usize, const R: usize> Winograd<M, R> {
                 let d_product = &outputs[p * y.1..];
                 multiply_unpacked(
                     (c, k, tiles),
+                    Outer::Groups,
                     Rows { data: &inputs[p * x.1..], row: 1, depth: x.0 },
                     Groups { data: d_product, group: WIDTH, depth: y.0 },
                     Target {
@@ -231,6 +233,7 @@ impl<const M: usize, const R: usize> Winograd<M, R> {
                     // The input's transform has done its duty; its gradient takes its place.
                     multiply_unpacked(
                         (tiles, c, k),
+                        Outer::Groups,
                         Rows { data: d_product, row: y.0, depth: 1 },
                         filter_groups(filters, p, (c, k), k),
                         Target { data: &mut inputs[p * x.1..], row_stride: x.0, accumulate: false },
