@@ -3,14 +3,18 @@
 
 mod lanes;
 mod pool;
+mod shifted;
 mod simd;
+mod sparse;
 mod unpacked;
 
 use super::WIDTH;
 pub(crate) use lanes::{deinterleave, interleave};
 pub(crate) use pool::PairRow;
+pub(crate) use shifted::{ShiftedRow, Shifts};
 pub(crate) use simd::{LaneWork, Lanes, with_lanes};
-pub(super) use unpacked::{Strides, unpacked_tile};
+pub(crate) use sparse::Entries;
+pub(super) use unpacked::{Strides, unpacked_product};
 
 /// The part of a tile that lies inside the target.
 #[derive(Clone, Copy)]

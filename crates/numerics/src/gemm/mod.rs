@@ -19,7 +19,8 @@ pub(crate) use dot::dot_rows;
 #[cfg(test)]
 pub(crate) use kernel::with_portable;
 pub(crate) use kernel::{
-    LaneWork, Lanes, PairRow, deinterleave, interleave, vectorised, with_lanes,
+    Entries, LaneWork, Lanes, PairRow, ShiftedRow, Shifts, deinterleave, interleave, vectorised,
+    with_lanes,
 };
 pub(crate) use operand::{Operand, Strided, Windows, WindowsTransposed};
 pub(crate) use unpacked::{Groups, Outer, Rows, multiply_unpacked};
@@ -118,7 +119,7 @@ pub(crate) fn multiply(
 
 /// Covers `rows` with tiles of height six, or four where that wastes less; yields each tile's
 /// first row and height.
-fn heights(rows: usize) -> impl Iterator<Item = (usize, usize)> {
+pub(crate) fn heights(rows: usize) -> impl Iterator<Item = (usize, usize)> {
     let mut i = 0;
     core::iter::from_fn(move || {
         let left = rows.checked_sub(i).filter(|left| *left > 0)?;

@@ -1,7 +1,7 @@
 //! Products of small matrices that lie in cache: nothing is packed.
 
-use super::kernel::{Strides, unpacked_tile};
-use super::{Target, WIDTH, heights};
+use super::kernel::{Strides, unpacked_product};
+use super::{Target, WIDTH};
 
 /// `A`: element `(i, k)` at `i * row + k * depth`.
 #[derive(Clone, Copy)]
@@ -38,35 +38,17 @@ pub(crate) fn multiply_unpacked(
     Target { data, row_stride, accumulate }: Target<'_>,
 ) {
     assert!(n.is_multiple_of(WIDTH), "columns come in groups of {WIDTH}");
-    let mut tile = |i: usize, height: usize, j: usize| {
-        let strides = Strides {
-            rows: height.min(m - i),
-            depth: k,
-            a: (a.row, a.depth),
-            b: b.depth,
-            c: row_stride,
-            accumulate,
-        };
-        let (a, b) = (&a.data[i * a.row..], &b.data[j * b.group..]);
-        let c = &mut data[i * row_stride + j * WIDTH..];
-        match height {
-            6 => unpacked_tile::<6>(a, b, c, strides),
-            _ => unpacked_tile::<4>(a, b, c, strides),
-        }
+    let strides = Strides {
+        rows: m,
+        groups: n / WIDTH,
+        depth: k,
+        a: (a.row, a.depth),
+        b: (b.group, b.depth),
+        c: row_stride,
+        accumulate,
+        rows_outside: outer == Outer::Rows,
     };
-    if outer == Outer::Rows {
-        for (i, height) in heights(m) {
-            for j in 0..n / WIDTH {
-                tile(i, height, j);
-            }
-        }
-    } else {
-        for j in 0..n / WIDTH {
-            for (i, height) in heights(m) {
-                tile(i, height, j);
-            }
-        }
-    }
+    unpacked_product(a.data, b.data, data, strides);
 }
 
 #[cfg(test)]

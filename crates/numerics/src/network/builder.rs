@@ -100,6 +100,7 @@ impl Builder {
             weight,
             bias,
             direct: self.convolution == Convolution::Direct,
+            before_pooling: false,
         };
         self.push(Op::Conv(conv), output);
         Ok(())
@@ -172,6 +173,11 @@ impl Builder {
         relu: bool,
     ) -> Result<(), NumericsError> {
         let window = self.window("maximum", kernel, stride, padding)?;
+        if let Some(Node { op: Op::Conv(conv), output, .. }) = self.nodes.last_mut()
+            && *output == self.current
+        {
+            conv.before_pooling = kernel > 1;
+        }
         self.push(Op::MaxPool(MaxPool { window, relu }), window.output);
         Ok(())
     }

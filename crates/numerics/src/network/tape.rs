@@ -2,10 +2,10 @@
 
 use super::timing::{LayerTime, Stopwatch};
 use super::{Batch, Network, Output, OutputGradient, Pass};
-use crate::gemm::{Panels, SLACK};
+use crate::gemm::SLACK;
 use crate::layer::{
     AveragePool, BatchNorm, Conv, GlobalAveragePool, GroupNorm, InputGradient, Linear, MaxPool,
-    Saved, Scratch, Sizes, add_backward, add_forward, flatten_backward, flatten_forward,
+    Need, Saved, Scratch, add_backward, add_forward, flatten_backward, flatten_forward,
 };
 use crate::{Layout, Model, Part, Rng, Shape};
 use core::mem::take;
@@ -275,20 +275,13 @@ impl Network for Tape {
     }
 
     fn workspace(&self, batch: usize) -> Workspace {
-        let (mut padded, mut columns, mut weights) = (0, 0, 0);
-        let mut transforms = Sizes::default();
+        let mut need = Need::default();
         let mut saved: Vec<Saved> = Vec::with_capacity(self.nodes.len());
         for node in &self.nodes {
             let mut values = 0;
             match &node.op {
-                Op::Conv(conv) => {
-                    let need = conv.scratch(batch);
-                    padded = padded.max(need.0);
-                    columns = columns.max(need.1);
-                    weights = weights.max(need.2);
-                    transforms = transforms.max(conv.transforms(batch));
-                }
-                Op::Linear(linear) => columns = columns.max(linear.scratch(batch)),
+                Op::Conv(conv) => need = need.max(conv.need(batch)),
+                Op::Linear(linear) => need = need.max(Need::columns(linear.scratch(batch))),
                 Op::BatchNorm(norm) => values = 2 * norm.channels,
                 Op::GroupNorm(norm) => values = 2 * norm.groups * batch,
                 _ => {}
@@ -303,13 +296,7 @@ impl Network for Tape {
             activations: buffers(&self.sizes),
             gradients: buffers(&self.plan.sizes),
             saved,
-            scratch: Scratch {
-                panels: Panels::new(),
-                padded: vec![0.0; padded],
-                columns: vec![0.0; columns],
-                weights: vec![0.0; weights],
-                transforms: transforms.allocate(),
-            },
+            scratch: need.allocate(),
             stopwatch: Stopwatch::default(),
         }
     }

@@ -15,9 +15,6 @@ mod strip;
 mod tiles;
 mod transform;
 
-#[cfg(test)]
-mod tests;
-
 use super::InputGradient;
 use crate::Shape;
 use crate::gemm::{Groups, Outer, Rows, Target, WIDTH, multiply_unpacked, with_lanes};

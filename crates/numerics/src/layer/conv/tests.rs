@@ -1,7 +1,7 @@
-//! The fast form against the direct one, and both against sums in double precision.
+//! Every form of a convolution against sums in double precision, and both paths of each.
 
-use crate::gemm::{Panels, SLACK};
-use crate::layer::{Conv, InputGradient, Scratch};
+use crate::gemm::SLACK;
+use crate::layer::{Conv, InputGradient};
 use crate::{Rng, Shape, Stream, vector};
 
 struct Case {
@@ -35,6 +35,7 @@ impl Case {
             weight: 0..weights,
             bias: Some(weights..weights + k),
             direct: false,
+            before_pooling: false,
         };
         let mut rng = Rng::new(1, Stream::Test, kernel as u64, n as u64);
         let mut draw = |len: usize, relu: bool| -> Vec<f32> {
@@ -55,14 +56,7 @@ impl Case {
 
     fn run(&self, direct: bool, accumulate: bool) -> Passes {
         let conv = Conv { direct, ..self.conv.clone() };
-        let need = conv.scratch(self.n);
-        let mut scratch = Scratch {
-            panels: Panels::new(),
-            padded: vec![0.0; need.0],
-            columns: vec![0.0; need.1],
-            weights: vec![0.0; need.2],
-            transforms: conv.transforms(self.n).allocate(),
-        };
+        let mut scratch = conv.need(self.n).allocate();
         let mut output = vec![f32::NAN; self.n * conv.output.len()];
         conv.forward(&self.parameters, &self.input, &mut output, &mut scratch, self.n);
         let mut d_input = vec![if accumulate { 1.0 } else { f32::NAN }; self.n * conv.input.len()];
@@ -138,7 +132,7 @@ fn cases() -> Vec<Case> {
 fn rounding_stays_within_the_documented_bound() {
     for case in cases() {
         assert!(
-            !case.conv.transforms(case.n).allocate().inputs.is_empty(),
+            !case.conv.need(case.n).allocate().transforms.inputs.is_empty(),
             "the fast form applies"
         );
         let (fast, direct, exact) = (case.run(false, false), case.run(true, false), case.exact());
@@ -168,6 +162,41 @@ fn adds_to_an_input_gradient_that_is_there() {
 fn the_portable_path_gives_the_same_bits() {
     for case in cases() {
         assert_eq!(case.run(false, false), crate::gemm::with_portable(|| case.run(false, false)));
+    }
+}
+
+/// Few channels, as the first layer has them, with and without a pooling behind it.
+fn first_layers() -> Vec<Case> {
+    let mut cases = vec![
+        Case::new((3, 32), 5, 0, (32, 32), 3),
+        Case::new((1, 6), 5, 0, (28, 28), 2),
+        Case::new((3, 16), 3, 1, (18, 25), 2),
+        Case::new((4, 7), 3, 0, (9, 30), 2),
+        Case::new((6, 16), 5, 0, (12, 12), 3),
+    ];
+    for case in cases.iter_mut().take(4) {
+        assert!(case.conv.shifts());
+    }
+    for case in &mut cases {
+        case.conv.before_pooling = true;
+        // As behind a pooling: one in four, some of them off.
+        for (i, d) in case.d_output.iter_mut().enumerate() {
+            *d = if i % 4 == 1 && i % 7 != 0 { *d } else { 0.0 };
+        }
+    }
+    cases.push(Case::new((3, 32), 5, 0, (32, 32), 3));
+    cases
+}
+
+#[test]
+fn shifted_views_and_sparse_sums_agree_with_the_definition() {
+    for case in first_layers() {
+        let got = case.run(true, false);
+        for (pass, (got, exact)) in got.iter().zip(&case.exact()).enumerate() {
+            let error = relative(got, exact);
+            assert!(error < 1e-6, "pass {pass} of {:?}: {error:.1e}", case.conv);
+        }
+        assert_eq!(got, crate::gemm::with_portable(|| case.run(true, false)));
     }
 }
 
