@@ -8,12 +8,10 @@
 //!   with the flipped kernel; any other goes through columns `Wᵀ dY`, added back where they came
 //!   from.
 
-use super::winograd::{Sizes, Winograd};
-use super::{InputGradient, Scratch};
+use super::winograd::Winograd;
+use super::{InputGradient, Need, Scratch};
 use crate::Shape;
-use crate::gemm::{
-    Entries, Panels, SLACK, Shifts, Strided, Target, WIDTH, Windows, WindowsTransposed, multiply,
-};
+use crate::gemm::{SLACK, Strided, Target, WIDTH, Windows, WindowsTransposed, multiply};
 use core::ops::Range;
 
 /// Output positions whose columns are made at a time on the way back to the input, about: whole
@@ -34,47 +32,6 @@ pub(crate) struct Conv {
     pub(crate) direct: bool,
     /// A maximum pooling reads the output, so most of its gradient is zero.
     pub(crate) before_pooling: bool,
-}
-
-/// How much of [`Scratch`] a layer uses.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Need {
-    padded: usize,
-    columns: usize,
-    weights: usize,
-    taps: usize,
-    positions: usize,
-    transforms: Sizes,
-}
-
-impl Need {
-    /// Floats in [`Scratch::columns`] alone.
-    pub(crate) fn columns(columns: usize) -> Self {
-        Self { columns, ..Self::default() }
-    }
-
-    pub(crate) fn max(self, other: Self) -> Self {
-        Self {
-            padded: self.padded.max(other.padded),
-            columns: self.columns.max(other.columns),
-            weights: self.weights.max(other.weights),
-            taps: self.taps.max(other.taps),
-            positions: self.positions.max(other.positions),
-            transforms: self.transforms.max(other.transforms),
-        }
-    }
-
-    pub(crate) fn allocate(self) -> Scratch {
-        Scratch {
-            panels: Panels::new(),
-            padded: vec![0.0; self.padded],
-            columns: vec![0.0; self.columns],
-            weights: vec![0.0; self.weights],
-            shifts: Shifts::with_room(self.taps),
-            entries: Entries::with_room(self.positions),
-            transforms: self.transforms.allocate(),
-        }
-    }
 }
 
 /// A convolution by minimal filtering.

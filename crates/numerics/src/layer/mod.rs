@@ -11,36 +11,17 @@ mod conv;
 mod group_norm;
 mod linear;
 mod pool;
+mod scratch;
 mod shifts;
 mod winograd;
 
 pub(crate) use activation::{add_backward, add_forward, flatten_backward, flatten_forward};
 pub(crate) use batch_norm::BatchNorm;
-pub(crate) use conv::{Conv, Need};
+pub(crate) use conv::Conv;
 pub(crate) use group_norm::GroupNorm;
 pub(crate) use linear::Linear;
 pub(crate) use pool::{AveragePool, GlobalAveragePool, MaxPool, Window};
-pub(crate) use winograd::Transforms;
-
-use crate::gemm::{Entries, Panels, Shifts};
-
-/// Memory that layers share while they work, sized once.
-#[derive(Debug)]
-pub(crate) struct Scratch {
-    pub(crate) panels: Panels,
-    /// A zero-padded copy of a convolution's input or output gradient.
-    pub(crate) padded: Vec<f32>,
-    /// One chunk of a column matrix, or sums on their way to a gradient.
-    pub(crate) columns: Vec<f32>,
-    /// Rearranged weights.
-    pub(crate) weights: Vec<f32>,
-    /// Where the taps of a kernel lie.
-    pub(crate) shifts: Shifts,
-    /// The non-zero entries of a gradient's plane.
-    pub(crate) entries: Entries,
-    /// Tiles and filters of fast convolutions.
-    pub(crate) transforms: Transforms,
-}
+pub(crate) use scratch::{Need, Scratch};
 
 /// What a layer keeps from its forward pass for its backward pass.
 #[derive(Debug, Default)]
