@@ -51,13 +51,20 @@ impl Session<'_> {
     ) -> Result<Vec<f64>, RuntimeError> {
         let clients: Vec<usize> = (0..self.plan.federation.clients.len()).collect();
         let images = &self.plan.federation.dataset.train;
-        crew.run(&clients, |client, worker| {
-            self.with_personal_model(round, *client, broadcast, store, worker, |model, worker| {
-                let indices = self.plan.scored(*client);
-                let (right, _) = score(&*self.plan.network, model, images, indices, worker);
-                // Not a number where there is nothing to score.
-                right as f64 / indices.len() as f64
-            })
+        crew.run(&clients, |client, hand| {
+            self.with_personal_model(
+                round,
+                *client,
+                broadcast,
+                store,
+                &mut hand.worker,
+                |model, worker| {
+                    let indices = self.plan.scored(*client);
+                    let (right, _) = score(&*self.plan.network, model, images, indices, worker);
+                    // Not a number where there is nothing to score.
+                    right as f64 / indices.len() as f64
+                },
+            )
         })
     }
 
@@ -98,10 +105,11 @@ impl Session<'_> {
         let mut parameters = WeightedMean::new(self.init.parameters.len());
         let mut buffers = WeightedMean::new(self.init.buffers.len());
         // In client order on one worker: the sum must not depend on threads.
-        let mut means = crew.run(&[()], |(), worker| {
+        let mut means = crew.run(&[()], |(), hand| {
             let (mut p, mut b) = (parameters.clone(), buffers.clone());
             for client in 0..self.plan.federation.clients.len() {
                 let weight = self.plan.federation.clients[client].train.len() as f64;
+                let worker = &mut hand.worker;
                 self.with_personal_model(round, client, broadcast, store, worker, |model, _| {
                     p.add(weight, &model.parameters);
                     b.add(weight, &model.buffers);
@@ -128,8 +136,8 @@ impl Session<'_> {
             _ => (&data.dataset.test, (0..data.dataset.test.len() as u32).collect()),
         };
         let jobs: Vec<&[u32]> = indices.chunks(EVALUATION_JOB).collect();
-        let parts = crew.run(&jobs, |indices, worker| {
-            Ok(score(&*self.plan.network, model, images, indices, worker))
+        let parts = crew.run(&jobs, |indices, hand| {
+            Ok(score(&*self.plan.network, model, images, indices, &mut hand.worker))
         })?;
         let count = indices.len().max(1) as f64;
         let right: usize = parts.iter().map(|(right, _)| right).sum();

@@ -1,7 +1,7 @@
 //! One round: broadcast, both phases of every participant, aggregation.
 
 use super::Session;
-use super::crew::Crew;
+use super::crew::{Crew, Hand};
 use crate::event::{Event, Phase};
 use crate::recorder::Recorder;
 use crate::store::Store;
@@ -24,6 +24,12 @@ struct PhaseRecord {
     seconds: f64,
     meter: Meter,
     error: Option<String>,
+}
+
+/// Copies a state into memory that is there already.
+fn remember(state: &Value, before: &mut Vec<u8>) -> Result<(), MethodError> {
+    before.clear();
+    state.encode_to(before)
 }
 
 impl Session<'_> {
@@ -53,8 +59,8 @@ impl Session<'_> {
         });
         let done = AtomicUsize::new(0);
         let observer = recorder.observer();
-        let mut records = crew.run(&queue, |client, worker| {
-            let record = self.run_client(round, *client, &broadcast, store, worker)?;
+        let mut records = crew.run(&queue, |client, hand| {
+            let record = self.run_client(round, *client, &broadcast, store, hand)?;
             let done = done.fetch_add(1, Ordering::Relaxed) + 1;
             observer.client_done(label, round, done, queue.len());
             Ok(record)
@@ -113,7 +119,7 @@ impl Session<'_> {
         client: usize,
         broadcast: &Value,
         store: &Store,
-        worker: &mut Worker,
+        hand: &mut Hand,
     ) -> Result<ClientRound, RuntimeError> {
         let method = &*self.method.method;
         let mut state = self.take_state(store, client)?;
@@ -123,25 +129,26 @@ impl Session<'_> {
             personal: None,
             upload_bytes: None,
         };
-        let before = state.encode()?;
+        let Hand { worker, before } = hand;
+        remember(&state, before)?;
         let (outcome, shared) = self.phase(round, client, Phase::Shared, worker, |local| {
             method.train_shared(&mut state, broadcast, local)
         })?;
         record.shared = shared;
         let Some(upload) = outcome else {
             // A failed phase leaves no trace: the state is what it was before.
-            store.give_back(client, method.decode_client(&before)?, false)?;
+            store.give_back(client, method.decode_client(before)?, false)?;
             return Ok(record);
         };
         if method.has_personal_phase() {
-            let before = state.encode()?;
+            remember(&state, before)?;
             let (outcome, personal) =
                 self.phase(round, client, Phase::Personal, worker, |local| {
                     method.train_personal(&mut state, broadcast, &upload, local)
                 })?;
             record.personal = Some(personal);
             if outcome.is_none() {
-                state = method.decode_client(&before)?;
+                state = method.decode_client(before)?;
             }
         }
         store.give_back(client, state, true)?;
