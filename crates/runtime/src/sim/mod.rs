@@ -4,8 +4,10 @@
 //! `(seed, phase, round, client)`, uploads are summed in client order, and the log is written in
 //! client order: one, two or eight threads give the same bits.
 
+mod aggregation;
 mod crew;
 mod evaluate;
+mod order;
 mod round;
 
 use crate::checkpoint::Checkpoint;

@@ -2,11 +2,12 @@
 
 use super::Session;
 use super::crew::{Crew, Hand};
+use super::order::training_order;
 use crate::event::{Event, Phase};
 use crate::recorder::Recorder;
 use crate::store::Store;
 use crate::{PhasePlan, RuntimeError};
-use formant_methods::{Central, Local, Meter, MethodError, Parcel, Value};
+use formant_methods::{Local, Meter, MethodError, Value};
 use formant_numerics::{Rng, Stream, Worker};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
@@ -52,45 +53,33 @@ impl Session<'_> {
             participants: participants.clone(),
         })?;
         let broadcast = method.broadcast(server)?;
-        // The largest clients first, so that no worker ends alone with a long job.
-        let mut queue = participants.clone();
-        queue.sort_by_key(|client| {
-            std::cmp::Reverse(self.plan.federation.clients[*client].train.len())
+        let queue = training_order(&participants, self.plan.threads, |client| {
+            self.plan.federation.clients[client].train.len()
         });
         let done = AtomicUsize::new(0);
         let observer = recorder.observer();
-        let mut records = crew.run(&queue, |client, hand| {
-            let record = self.run_client(round, *client, &broadcast, store, hand)?;
-            let done = done.fetch_add(1, Ordering::Relaxed) + 1;
-            observer.client_done(label, round, done, queue.len());
-            Ok(record)
-        })?;
+        let (mut records, any) =
+            self.aggregate_while(round, (server, &participants), store, |inbox| {
+                crew.run(&queue, |client, hand| {
+                    inbox.check()?;
+                    let record = self.run_client(round, *client, &broadcast, store, hand)?;
+                    inbox.done(*client, record.upload_bytes.is_some());
+                    let done = done.fetch_add(1, Ordering::Relaxed) + 1;
+                    observer.client_done(label, round, done, queue.len());
+                    Ok(record)
+                })
+            })?;
         records.sort_by_key(|record| record.client);
         for record in &records {
             self.log_client(round, record, recorder)?;
         }
-        let senders: Vec<usize> =
-            records.iter().filter(|r| r.upload_bytes.is_some()).map(|r| r.client).collect();
-        if senders.is_empty() {
+        if !any {
             let why =
                 records.iter().find_map(|r| r.shared.error.as_deref()).unwrap_or("no participant");
             return Ok(Some(format!(
                 "no client finished its shared phase in round {round}: {why}"
             )));
         }
-        let mut parcels = senders.into_iter().filter_map(|client| {
-            let weight = self.plan.federation.clients[client].train.len() as f64;
-            let message = store
-                .take_upload(client, method)
-                .map_err(|error| MethodError::Storage(error.to_string()))
-                .transpose()?;
-            Some(message.map(|message| Parcel { client, weight, staleness: 0, message }))
-        });
-        let rng = Rng::new(self.plan.seed, Stream::Server, round as u64, 0);
-        let mut central = Central { network: &*self.plan.network, rng, round };
-        method.aggregate(server, &mut parcels, &mut central)?;
-        // A method that does not look at its uploads (Local) leaves them behind.
-        parcels.for_each(drop);
         recorder.record(&Event::RoundFinished {
             method: label.clone(),
             round,
