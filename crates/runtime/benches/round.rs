@@ -5,7 +5,8 @@
 //! repetitions=5 rounds=1 threads=2 batch=10 momentum=0 folder= bare=1`. `bare=0` leaves the bare steps out. Images are noise: throughput does not
 //! depend on what they show.
 //!
-//! Wall time says what a user waits for; processor time (user and system, all threads) says what a
+//! "In phases" is the share of the workers' time of a round that they spend inside training phases;
+//! the rest is idle or overhead. Wall time says what a user waits for; processor time (user and system, all threads) says what a
 //! round computes beside its steps, and stays usable while a neighbour keeps the machine busy.
 
 use formant_data::{ClientData, Dataset, Federation, Images, Normalisation};
@@ -130,12 +131,19 @@ struct Stopwatch {
     mark: Mutex<(f64, Instant)>,
     rounds: Mutex<Vec<Cost>>,
     evaluations: Mutex<Vec<Cost>>,
+    /// Seconds inside phases, over all rounds and workers.
+    phases: Mutex<f64>,
 }
 
 impl Stopwatch {
     fn new() -> Self {
         let mark = Mutex::new((processor_seconds(), Instant::now()));
-        Self { mark, rounds: Mutex::default(), evaluations: Mutex::default() }
+        Self {
+            mark,
+            rounds: Mutex::default(),
+            evaluations: Mutex::default(),
+            phases: Mutex::default(),
+        }
     }
 }
 
@@ -147,7 +155,11 @@ impl Observer for Stopwatch {
             Event::RoundFinished { .. } => Some(&self.rounds),
             Event::Evaluated(_) => Some(&self.evaluations),
             // The log of a round's phases is written at its end.
-            Event::PhaseDone { .. } | Event::Uploaded { .. } => return,
+            Event::PhaseDone { seconds, .. } => {
+                *self.phases.lock().expect("no panic before") += seconds;
+                return;
+            }
+            Event::Uploaded { .. } => return,
             _ => None,
         };
         if let Some(list) = list {
@@ -202,7 +214,7 @@ fn main() {
         "" => std::env::temp_dir(),
         given => given.into(),
     };
-    let mut ratios: HashMap<&str, Vec<[f64; 4]>> = HashMap::new();
+    let mut ratios: HashMap<&str, Vec<[f64; 5]>> = HashMap::new();
     for repetition in 0..settings.number("repetitions") {
         for method in &methods {
             // Before and after, so that drift cancels.
@@ -229,6 +241,9 @@ fn main() {
             let of = |i: usize, cost: fn(&Cost) -> f64| cost(&before[i]) + cost(&after[i]);
             let rounds = watch.rounds.into_inner().expect("no panic before");
             let evaluations = watch.evaluations.into_inner().expect("no panic before");
+            let workers =
+                rounds.iter().map(|c| c.wall).sum::<f64>() * settings.number("threads") as f64;
+            let busy = watch.phases.into_inner().expect("no panic before") / workers;
             let wall = median(rounds.iter().map(|c| c.wall));
             let cpu = median(rounds.iter().map(|c| c.cpu));
             // The bare steps above make one phase's images of each kind.
@@ -239,7 +254,7 @@ fn main() {
                 if phases == 2.0 { of(0, |c| c.cpu) + of(1, |c| c.cpu) } else { of(0, |c| c.cpu) };
             println!(
                 "{repetition} {method:7} bare {:6.0} images/s, round {:6.0} ({:.3} of bare, {:.3} of the same \
-                 steps; processor {:.3}), evaluation {:.2} s ({:.2} s processor)",
+                 steps; processor {:.3}; in phases {busy:.3}), evaluation {:.2} s ({:.2} s processor)",
                 images / plain_wall,
                 images / wall,
                 plain_wall / wall,
@@ -248,18 +263,19 @@ fn main() {
                 median(evaluations.iter().map(|c| c.wall)),
                 median(evaluations.iter().map(|c| c.cpu)),
             );
-            let row = [images / wall, plain_wall / wall, same_wall / wall, same_cpu / cpu];
+            let row = [images / wall, plain_wall / wall, same_wall / wall, same_cpu / cpu, busy];
             ratios.entry(method).or_default().push(row);
         }
     }
     for method in &methods {
         let column = |i: usize| median(ratios[method].iter().map(|row| row[i]));
         println!(
-            "median {method:7} round {:6.0} images/s, {:.3} of bare, {:.3} of the same steps, processor {:.3}",
+            "median {method:7} round {:6.0} images/s, {:.3} of bare, {:.3} of the same steps, processor {:.3}, in phases {:.3}",
             column(0),
             column(1),
             column(2),
             column(3),
+            column(4),
         );
     }
     println!("peak resident memory {}", resident_peak());

@@ -104,7 +104,7 @@ impl Session<'_> {
         &self,
         round: usize,
         (server, participants): (&mut Value, &[usize]),
-        store: &Store,
+        store: &Store<'_>,
         work: impl FnOnce(&Inbox) -> Result<T, RuntimeError>,
     ) -> Result<(T, bool), RuntimeError> {
         let inbox = Inbox::new();
@@ -135,7 +135,7 @@ impl Session<'_> {
         &self,
         round: usize,
         (server, participants): (&mut Value, &[usize]),
-        store: &Store,
+        store: &Store<'_>,
         inbox: &Inbox,
     ) -> Result<bool, RuntimeError> {
         let mut parcels = participants.iter().filter_map(|&client| {
@@ -146,7 +146,7 @@ impl Session<'_> {
             }
             let weight = self.plan.federation.clients[client].train.len() as f64;
             let message = store
-                .take_upload(client, &*self.method.method)
+                .take_upload(client)
                 .map_err(|error| MethodError::Storage(error.to_string()))
                 .transpose()?;
             Some(message.map(|message| Parcel { client, weight, staleness: 0, message }))

@@ -18,7 +18,7 @@ impl Session<'_> {
         &self,
         round: usize,
         server: &Value,
-        store: &Store,
+        store: &Store<'_>,
         crew: &mut Crew,
     ) -> Result<Evaluated, RuntimeError> {
         let started = Instant::now();
@@ -46,11 +46,12 @@ impl Session<'_> {
         &self,
         round: usize,
         broadcast: &Value,
-        store: &Store,
+        store: &Store<'_>,
         crew: &mut Crew,
     ) -> Result<Vec<f64>, RuntimeError> {
         let clients: Vec<usize> = (0..self.plan.federation.clients.len()).collect();
         let images = &self.plan.federation.dataset.train;
+        let _ahead = store.read_ahead(&clients);
         crew.run(&clients, |client, hand| {
             self.with_personal_model(
                 round,
@@ -74,7 +75,7 @@ impl Session<'_> {
         round: usize,
         client: usize,
         broadcast: &Value,
-        store: &Store,
+        store: &Store<'_>,
         worker: &mut Worker,
         look: impl FnOnce(&Model, &mut Worker) -> T,
     ) -> Result<T, RuntimeError> {
@@ -99,15 +100,17 @@ impl Session<'_> {
         &self,
         round: usize,
         broadcast: &Value,
-        store: &Store,
+        store: &Store<'_>,
         crew: &mut Crew,
     ) -> Result<Model, RuntimeError> {
         let mut parameters = WeightedMean::new(self.init.parameters.len());
         let mut buffers = WeightedMean::new(self.init.buffers.len());
+        let clients: Vec<usize> = (0..self.plan.federation.clients.len()).collect();
+        let _ahead = store.read_ahead(&clients);
         // In client order on one worker: the sum must not depend on threads.
         let mut means = crew.run(&[()], |(), hand| {
             let (mut p, mut b) = (parameters.clone(), buffers.clone());
-            for client in 0..self.plan.federation.clients.len() {
+            for &client in &clients {
                 let weight = self.plan.federation.clients[client].train.len() as f64;
                 let worker = &mut hand.worker;
                 self.with_personal_model(round, client, broadcast, store, worker, |model, _| {

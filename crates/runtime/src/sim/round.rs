@@ -39,7 +39,7 @@ impl Session<'_> {
         &self,
         round: usize,
         server: &mut Value,
-        store: &Store,
+        store: &Store<'_>,
         crew: &mut Crew,
         recorder: &mut Recorder<'_>,
     ) -> Result<Option<String>, RuntimeError> {
@@ -56,6 +56,7 @@ impl Session<'_> {
         let queue = training_order(&participants, self.plan.threads, |client| {
             self.plan.federation.clients[client].train.len()
         });
+        let _ahead = store.read_ahead(&queue);
         let done = AtomicUsize::new(0);
         let observer = recorder.observer();
         let (mut records, any) =
@@ -107,7 +108,7 @@ impl Session<'_> {
         round: usize,
         client: usize,
         broadcast: &Value,
-        store: &Store,
+        store: &Store<'_>,
         hand: &mut Hand,
     ) -> Result<ClientRound, RuntimeError> {
         let method = &*self.method.method;
