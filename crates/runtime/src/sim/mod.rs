@@ -9,6 +9,7 @@ mod crew;
 mod evaluate;
 mod order;
 mod round;
+mod turns;
 
 use crate::checkpoint::Checkpoint;
 use crate::event::Event;
