@@ -31,8 +31,8 @@ impl Model {
 
 /// Floats as one little-endian byte string, so that encoding a model is a copy and not a walk.
 pub mod floats {
-    use serde::{Deserialize, Deserializer, Serializer, de::Error};
-    use serde_bytes::ByteBuf;
+    use serde::{Deserializer, Serializer, de::Error};
+    use std::borrow::Cow;
 
     /// Writes the values as bytes.
     pub fn serialize<S: Serializer>(values: &[f32], serializer: S) -> Result<S::Ok, S::Error> {
@@ -45,7 +45,8 @@ pub mod floats {
 
     /// Reads them back.
     pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<f32>, D::Error> {
-        let bytes = ByteBuf::deserialize(deserializer)?;
+        // Borrowed where the source is one slice: then this is one copy and one allocation.
+        let bytes: Cow<'de, [u8]> = serde_bytes::deserialize(deserializer)?;
         let (words, rest) = bytes.as_chunks::<4>();
         if !rest.is_empty() {
             return Err(D::Error::custom(format!(
