@@ -6,6 +6,7 @@ import json
 import os
 import pathlib
 import shutil
+import signal
 import sys
 import tempfile
 
@@ -87,6 +88,8 @@ def write(raw, folder, name):
 
 def main():
     given = parse()
+    # An end from outside must not leave a peer's daemons behind.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     # Short, because Ray puts sockets below it, whose paths may not be long.
     work = pathlib.Path(tempfile.mkdtemp(prefix="fb-"))
     try:

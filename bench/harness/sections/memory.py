@@ -34,6 +34,6 @@ def report(raw, _everything):
         header += [f"{title}, MiB", "processes", "over Formant's"]
     return table(header, rows) + (
         "\nThe greatest sum of the proportional set sizes (`Pss` of `/proc/PID/smaps_rollup`) of all processes of the "
-        "engine, sampled ten times a second in runs of their own. Pages that several processes share count once, so "
+        "engine, sampled five times a second in runs of their own. Pages that several processes share count once, so "
         "no engine pays twice for PyTorch's libraries or for shared weights.\n"
     )
