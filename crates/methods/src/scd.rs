@@ -25,12 +25,15 @@
 //!   and `w_p` follows the client's own `w_{G,k}`, so that co-distillation begins between two models
 //!   that have something to teach. `0` starts `w_p` from the common initial model.
 //! - `tau_p`: the personal model may learn from a part of the spectrum too; `1` is the paper's.
+//! - `fft_length`: the paper's spectrum has `d` entries (`exact`). With zeros behind the parameters it
+//!   has a few more (`fast`): the same continuous spectrum, sampled a little finer, at a fraction of
+//!   the time; see docs/SPECTRAL.md for what that changes.
 
 use crate::fedavg::Generic;
 use crate::local_only::Personal;
 use crate::schema::{Default, Key, Kind};
 use crate::{Central, FedAvg, Local, Method, MethodError, Uploads};
-use formant_numerics::{Form, Model, Part, Scope, SpectralDivergence, Term};
+use formant_numerics::{Form, Length, Model, Part, Scope, SpectralDivergence, Term};
 use serde::Deserialize;
 use std::borrow::Cow;
 use toml::{Table, Value};
@@ -43,6 +46,8 @@ pub struct Scd {
     pub form: Form,
     /// One transform for the whole model, or one per tensor.
     pub scope: Scope,
+    /// As many entries as parameters, or a few more that are quicker.
+    pub fft_length: Length,
     /// `λ_g`: pull of the generic model towards the personal one's low frequencies.
     pub lambda_g: f32,
     /// `λ_p`: pull of the personal model towards the generic one's spectrum.
@@ -69,6 +74,13 @@ pub(crate) const KEYS: &[Key] = &[
         kind: Kind::Choice(&["flat", "per-layer"]),
         default: Default::Text("flat"),
         help: "flat: one transform of the whole model (the paper's); per-layer: one per tensor",
+    },
+    Key {
+        name: "fft_length",
+        symbol: "",
+        kind: Kind::Choice(&["exact", "fast"]),
+        default: Default::Text("exact"),
+        help: "exact: as many frequencies as parameters (the paper's); fast: zero-padded to the next quick length",
     },
     Key {
         name: "lambda_g",
@@ -132,7 +144,7 @@ impl Scd {
         if lambda == 0.0 {
             return local.sgd(student, local.epochs(), Part::All, &mut []);
         }
-        let spectrum = local.spectrum(self.scope);
+        let spectrum = local.spectrum(self.scope, self.fft_length);
         let mut divergence =
             SpectralDivergence::new(spectrum, self.form, tau, &teacher.parameters)?;
         let terms: &mut [(f32, &mut dyn Term)] = &mut [(lambda, &mut divergence)];

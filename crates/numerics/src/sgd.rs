@@ -1,7 +1,7 @@
 //! Stochastic gradient descent on cross-entropy plus weighted terms.
 
 use crate::gemm::vectorised;
-use crate::spectral::{Scope, Spectrum};
+use crate::spectral::{Length, Scope, Spectrum};
 use crate::{
     Batch, Model, Network, NumericsError, OutputGradient, Part, Pass, Term, Workspace,
     cross_entropy, vector,
@@ -42,7 +42,8 @@ pub struct Worker {
     gradient: Vec<f32>,
     velocity: Vec<f32>,
     d_logits: Vec<f32>,
-    spectra: [Option<Arc<Spectrum>>; 2],
+    /// By scope and length.
+    spectra: [[Option<Arc<Spectrum>>; 2]; 2],
     steps: u64,
 }
 
@@ -57,15 +58,19 @@ impl Worker {
             gradient: vec![0.0; d],
             velocity: vec![0.0; d],
             d_logits: vec![0.0; batch * network.classes()],
-            spectra: [None, None],
+            spectra: [[None, None], [None, None]],
             steps: 0,
         }
     }
 
     /// The Fourier plans for a network's parameters, made at the first call.
-    pub fn spectrum(&mut self, network: &dyn Network, scope: Scope) -> Arc<Spectrum> {
-        self.spectra[scope as usize]
-            .get_or_insert_with(|| Arc::new(Spectrum::new(network.layout(), scope)))
+    pub fn spectrum(
+        &mut self,
+        network: &dyn Network,
+        (scope, length): (Scope, Length),
+    ) -> Arc<Spectrum> {
+        self.spectra[scope as usize][length as usize]
+            .get_or_insert_with(|| Arc::new(Spectrum::new(network.layout(), scope, length)))
             .clone()
     }
 

@@ -42,7 +42,7 @@ std::thread_local! {
 
 /// Runs `work` with the vector path switched off, to compare the two.
 #[cfg(test)]
-pub(super) fn with_portable<T>(work: impl FnOnce() -> T) -> T {
+pub(crate) fn with_portable<T>(work: impl FnOnce() -> T) -> T {
     PORTABLE.set(true);
     let result = work();
     PORTABLE.set(false);

@@ -16,6 +16,8 @@ mod operand;
 
 pub(crate) use dot::dot_rows;
 pub(crate) use kernel::vectorised;
+#[cfg(test)]
+pub(crate) use kernel::with_portable;
 pub(crate) use operand::{Operand, Strided, Windows, WindowsTransposed};
 
 /// Depth of one packed block. Part of the results: it fixes the order of summation.
