@@ -1,7 +1,9 @@
 //! One client's memory, ready to step, and the options that every measurement of steps takes.
 
 use anyhow::Context as _;
-use formant_numerics::{Model, Network, NetworkSpec, Part, Rng, Sgd, Shape, Stream, Term, Worker};
+use formant_numerics::{
+    LayerTime, Model, Network, NetworkSpec, Part, Rng, Sgd, Shape, Stream, Term, Worker,
+};
 
 /// CIFAR's.
 const SHAPE: Shape = Shape::new(3, 32, 32);
@@ -57,6 +59,16 @@ impl<'n> Client<'n> {
         worker.inputs.extend((0..batch * SHAPE.len()).map(|_| rng.normal() as f32));
         worker.labels.extend((0..batch).map(|_| rng.below(CLASSES) as u32));
         Self { network, worker, model, objective: f64::NAN }
+    }
+
+    /// From now on, passes are timed layer by layer, from zero.
+    pub(crate) fn time_layers(&mut self) {
+        self.worker.workspace.time_layers();
+    }
+
+    /// What has been timed.
+    pub(crate) fn layer_times(&self) -> &[LayerTime] {
+        self.worker.workspace.layer_times()
     }
 
     /// One step of plain SGD. An objective that is no number is kept for the caller to see.

@@ -4,6 +4,7 @@
 //! that Formant is compared with. Whole rounds are measured on the `formant` binary itself.
 
 mod client;
+mod layers;
 mod sgemm;
 mod spectral;
 mod steps;
@@ -25,6 +26,8 @@ enum Measurement {
     Steps(steps::Args),
     /// What the spectral term adds to a training step
     Spectral(spectral::Args),
+    /// Where the time of a step goes, layer by layer
+    Layers(layers::Args),
     /// Products of large square matrices: the crate `gemm` and our own
     Sgemm(sgemm::Args),
 }
@@ -33,11 +36,15 @@ fn main() -> ExitCode {
     let outcome = match Cli::parse().measurement {
         Measurement::Steps(args) => steps::measure(&args),
         Measurement::Spectral(args) => spectral::measure(&args),
+        Measurement::Layers(args) => layers::measure(&args),
         Measurement::Sgemm(args) => sgemm::measure(&args),
     };
     match outcome {
         Ok(figures) => {
-            println!("{figures}");
+            match figures {
+                serde_json::Value::String(text) => print!("{text}"),
+                figures => println!("{figures}"),
+            }
             ExitCode::SUCCESS
         }
         Err(error) => {

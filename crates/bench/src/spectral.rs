@@ -4,7 +4,7 @@ use crate::client::{Client, Work, objective};
 use crate::stopwatch::{Tally, together};
 use anyhow::Context as _;
 use clap::ValueEnum;
-use formant_numerics::{Form, Rng, Scope, SpectralDivergence, Spectrum, Stream, Term};
+use formant_numerics::{Form, Length, Rng, Scope, SpectralDivergence, Spectrum, Stream, Term};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -23,6 +23,9 @@ pub(crate) struct Args {
     /// Over which vectors the transform runs
     #[arg(long, value_enum, default_value_t = ScopeName::Flat)]
     scope: ScopeName,
+    /// As many frequencies as parameters, or zero-padded to a quick length
+    #[arg(long, value_enum, default_value_t = LengthName::Exact)]
+    length: LengthName,
     /// Share of the spectrum that is compared; 1 is what the personal phase does
     #[arg(long, default_value_t = 1.0)]
     tau: f64,
@@ -40,6 +43,21 @@ enum FormName {
 enum ScopeName {
     Flat,
     PerLayer,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum LengthName {
+    Exact,
+    Fast,
+}
+
+impl From<LengthName> for Length {
+    fn from(name: LengthName) -> Self {
+        match name {
+            LengthName::Exact => Self::Exact,
+            LengthName::Fast => Self::Fast,
+        }
+    }
 }
 
 impl From<FormName> for Form {
@@ -83,7 +101,8 @@ pub(crate) fn measure(args: &Args) -> anyhow::Result<Value> {
     let work = &args.work;
     let network = work.network()?;
     let teacher = network.init(&mut Rng::new(2, Stream::Test, 0, 0));
-    let plans = Arc::new(Spectrum::new(network.layout(), args.scope.into()));
+    let (scope, length) = (args.scope.into(), args.length.into());
+    let plans = Arc::new(Spectrum::new(network.layout(), scope, length));
     let mut pupils = Vec::new();
     for client in work.clients(&*network) {
         let term =

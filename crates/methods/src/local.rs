@@ -3,7 +3,7 @@
 use crate::MethodError;
 use formant_data::Images;
 use formant_numerics::{
-    Model, Network, NumericsError, Part, Rng, Scope, Sgd, Spectrum, Term, Worker,
+    Length, Model, Network, NumericsError, Part, Rng, Scope, Sgd, Spectrum, Term, Worker,
 };
 use std::sync::Arc;
 
@@ -102,8 +102,8 @@ impl<'a> Local<'a> {
     }
 
     /// Fourier plans for this network's parameters.
-    pub fn spectrum(&mut self, scope: Scope) -> Arc<Spectrum> {
-        self.worker.spectrum(self.network, scope)
+    pub fn spectrum(&mut self, scope: Scope, length: Length) -> Arc<Spectrum> {
+        self.worker.spectrum(self.network, (scope, length))
     }
 
     /// `n_{i,c}`: training samples of each class.

@@ -25,12 +25,17 @@
 //!   and `w_p` follows the client's own `w_{G,k}`, so that co-distillation begins between two models
 //!   that have something to teach. `0` starts `w_p` from the common initial model.
 //! - `tau_p`: the personal model may learn from a part of the spectrum too; `1` is the paper's.
+//! - `fft_length`: the paper's spectrum has `d` entries (`exact`). With zeros behind the parameters it
+//!   has a few more (`fast`): the same continuous spectrum, sampled a little finer, at a fraction of
+//!   the time; see docs/SPECTRAL.md for what that changes.
+//! - `every`: the term may act on every `k`-th step only, the first included, and then `k`-fold, so
+//!   that its mean pull on a step is the same; `1` is the paper's.
 
 use crate::fedavg::Generic;
 use crate::local_only::Personal;
 use crate::schema::{Default, Key, Kind};
 use crate::{Central, FedAvg, Local, Method, MethodError, Uploads};
-use formant_numerics::{Form, Model, Part, Scope, SpectralDivergence, Term};
+use formant_numerics::{Form, Length, Model, Part, Scope, SpectralDivergence, Term};
 use serde::Deserialize;
 use std::borrow::Cow;
 use toml::{Table, Value};
@@ -43,6 +48,8 @@ pub struct Scd {
     pub form: Form,
     /// One transform for the whole model, or one per tensor.
     pub scope: Scope,
+    /// As many entries as parameters, or a few more that are quicker.
+    pub fft_length: Length,
     /// `λ_g`: pull of the generic model towards the personal one's low frequencies.
     pub lambda_g: f32,
     /// `λ_p`: pull of the personal model towards the generic one's spectrum.
@@ -51,6 +58,8 @@ pub struct Scd {
     pub tau: f64,
     /// `τ_p`: share of the spectrum that the personal model learns from, 1 in the paper.
     pub tau_p: f64,
+    /// The term acts on every so many steps.
+    pub every: u32,
     /// Share of the rounds that are FedAvg, before co-distillation begins.
     pub warm_up: f64,
 }
@@ -69,6 +78,13 @@ pub(crate) const KEYS: &[Key] = &[
         kind: Kind::Choice(&["flat", "per-layer"]),
         default: Default::Text("flat"),
         help: "flat: one transform of the whole model (the paper's); per-layer: one per tensor",
+    },
+    Key {
+        name: "fft_length",
+        symbol: "",
+        kind: Kind::Choice(&["exact", "fast"]),
+        default: Default::Text("exact"),
+        help: "exact: as many frequencies as parameters (the paper's); fast: zero-padded to the next quick length",
     },
     Key {
         name: "lambda_g",
@@ -97,6 +113,13 @@ pub(crate) const KEYS: &[Key] = &[
         kind: Kind::Above { min: 0.0, max: 1.0 },
         default: Default::Number(1.0),
         help: "share of the spectrum that the personal model learns from (1 is the paper's)",
+    },
+    Key {
+        name: "every",
+        symbol: "",
+        kind: Kind::Integer { min: 1, max: 1000 },
+        default: Default::Integer(1),
+        help: "the spectral term acts on every so many steps, and as many times as strongly (1 is the paper's)",
     },
     Key {
         name: "warm_up",
@@ -132,15 +155,36 @@ impl Scd {
         if lambda == 0.0 {
             return local.sgd(student, local.epochs(), Part::All, &mut []);
         }
-        let spectrum = local.spectrum(self.scope);
-        let mut divergence =
-            SpectralDivergence::new(spectrum, self.form, tau, &teacher.parameters)?;
+        let spectrum = local.spectrum(self.scope, self.fft_length);
+        let divergence = SpectralDivergence::new(spectrum, self.form, tau, &teacher.parameters)?;
+        let mut divergence = Intermittent { term: divergence, every: self.every, step: 0 };
         let terms: &mut [(f32, &mut dyn Term)] = &mut [(lambda, &mut divergence)];
         local.sgd(student, local.epochs(), Part::All, terms)
     }
 
     fn warming_up(&self, local: &Local<'_>) -> bool {
         local.round() <= (self.warm_up * local.rounds() as f64).round() as usize
+    }
+}
+
+/// A term that acts on steps `0, k, 2k, …` of a phase, `k`-fold: its gradient's mean over `k` steps
+/// is the term's own, and so is the mean of the objective that is reported.
+struct Intermittent<T> {
+    term: T,
+    /// `k`.
+    every: u32,
+    /// Counted from the beginning of the phase, which is where a run can be resumed.
+    step: u32,
+}
+
+impl<T: Term> Term for Intermittent<T> {
+    fn add(&mut self, weight: f32, w: &[f32], gradient: &mut [f32]) -> f64 {
+        let acts = self.step == 0;
+        self.step = (self.step + 1) % self.every;
+        if !acts {
+            return 0.0;
+        }
+        f64::from(self.every) * self.term.add(weight * self.every as f32, w, gradient)
     }
 }
 
@@ -208,5 +252,41 @@ impl Method for Scd {
         _local: &mut Local<'_>,
     ) -> Result<Cow<'a, Model>, MethodError> {
         Ok(Cow::Borrowed(&client.theta))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use formant_numerics::Proximal;
+
+    #[test]
+    fn a_term_on_every_third_step_pulls_as_much_as_on_each() {
+        let (anchor, w) = ([1.0, -2.0], [0.5, 0.25]);
+        let mut each = Intermittent { term: Proximal { anchor: &anchor }, every: 1, step: 0 };
+        let mut third = Intermittent { term: Proximal { anchor: &anchor }, every: 3, step: 0 };
+        let (mut a, mut b) = ([0.0; 2], [0.0; 2]);
+        let (mut value, mut values) = (0.0, Vec::new());
+        for _ in 0..6 {
+            value += each.add(0.5, &w, &mut a);
+            values.push(third.add(0.5, &w, &mut b));
+        }
+        assert_eq!((a, value), (b, values.iter().sum()));
+        assert_eq!(
+            values.iter().map(|v| *v > 0.0).collect::<Vec<_>>(),
+            [true, false, false].repeat(2)
+        );
+    }
+
+    #[test]
+    fn on_each_step_it_is_the_term_bit_for_bit() {
+        let (anchor, w) = ([0.1, -0.7], [0.3, 0.9]);
+        let mut plain = Proximal { anchor: &anchor };
+        let mut each = Intermittent { term: plain, every: 1, step: 0 };
+        for weight in [0.3, 1e-7] {
+            let (mut a, mut b) = ([0.0; 2], [0.0; 2]);
+            assert_eq!(plain.add(weight, &w, &mut a), each.add(weight, &w, &mut b));
+            assert_eq!(a, b);
+        }
     }
 }

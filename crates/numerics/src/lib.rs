@@ -31,5 +31,5 @@ pub use network::{
 pub use rng::{Rng, Stream};
 pub use sgd::{Sgd, Worker};
 pub use shape::Shape;
-pub use spectral::{Form, Scope, SpectralDivergence, Spectrum};
+pub use spectral::{Form, Length, Scope, SpectralDivergence, Spectrum};
 pub use term::{Linear, Proximal, Term};

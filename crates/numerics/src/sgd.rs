@@ -1,7 +1,7 @@
 //! Stochastic gradient descent on cross-entropy plus weighted terms.
 
 use crate::gemm::vectorised;
-use crate::spectral::{Scope, Spectrum};
+use crate::spectral::{Length, Scope, Spectrum};
 use crate::{
     Batch, Model, Network, NumericsError, OutputGradient, Part, Pass, Term, Workspace,
     cross_entropy, vector,
@@ -49,7 +49,8 @@ pub struct Worker {
     /// Whether the velocity is an earlier phase's.
     velocity_is_stale: bool,
     d_logits: Vec<f32>,
-    spectra: [Option<Arc<Spectrum>>; 2],
+    /// By scope and length.
+    spectra: [[Option<Arc<Spectrum>>; 2]; 2],
     steps: u64,
 }
 
@@ -65,15 +66,19 @@ impl Worker {
             velocity: vec![0.0; d],
             velocity_is_stale: false,
             d_logits: vec![0.0; batch * network.classes()],
-            spectra: [None, None],
+            spectra: [[None, None], [None, None]],
             steps: 0,
         }
     }
 
     /// The Fourier plans for a network's parameters, made at the first call.
-    pub fn spectrum(&mut self, network: &dyn Network, scope: Scope) -> Arc<Spectrum> {
-        self.spectra[scope as usize]
-            .get_or_insert_with(|| Arc::new(Spectrum::new(network.layout(), scope)))
+    pub fn spectrum(
+        &mut self,
+        network: &dyn Network,
+        (scope, length): (Scope, Length),
+    ) -> Arc<Spectrum> {
+        self.spectra[scope as usize][length as usize]
+            .get_or_insert_with(|| Arc::new(Spectrum::new(network.layout(), scope, length)))
             .clone()
     }
 

@@ -2,8 +2,8 @@
 #![expect(unsafe_code, reason = "a global allocator that counts is an unsafe trait")]
 
 use formant_numerics::{
-    CATALOGUE, Family, Form, Linear, Model, Network, NetworkSpec, Norm, Part, Proximal, Rng, Scope,
-    Sgd, Shape, SpectralDivergence, Stream, Term, Worker,
+    CATALOGUE, Family, Form, Length, Linear, Model, Network, NetworkSpec, Norm, Part, Proximal,
+    Rng, Scope, Sgd, Shape, SpectralDivergence, Stream, Term, Worker,
 };
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -85,8 +85,10 @@ fn allocations_of_steps(network: &dyn Network, part: Part) -> usize {
     worker.begin_phase();
 
     let mut spectral: Vec<SpectralDivergence> = Vec::new();
-    for scope in [Scope::Flat, Scope::PerLayer] {
-        let plans = worker.spectrum(network, scope);
+    for kind in
+        [(Scope::Flat, Length::Exact), (Scope::Flat, Length::Fast), (Scope::PerLayer, Length::Fast)]
+    {
+        let plans = worker.spectrum(network, kind);
         for form in FORMS {
             let tau = if form == Form::Raw { 1.0 } else { 0.3 };
             let term = SpectralDivergence::new(plans.clone(), form, tau, &teacher.parameters);

@@ -1,15 +1,13 @@
 //! The four forms of the divergence, with their exact gradients.
 
-use super::plan::{Buffers, Spectrum, multiplicity};
-use crate::gemm::vectorised;
-use crate::{NumericsError, Term};
-use realfft::num_complex::Complex32;
+use super::fft::{Bins, Lanes};
+use super::plan::Spectrum;
+use super::pointwise::{Slope, Sums, differ, logarithms, measure, measure_and_shape, shape};
+use super::transform::Memory;
+use super::truncation::Kept;
+use crate::{NumericsError, Proximal, Term};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
-
-/// Teacher magnitudes are never below this, so that no logarithm is infinite. It is far below any
-/// magnitude that a trained model shows, and its logarithm (−69) is harmless.
-const FLOOR: f32 = 1e-30;
 
 /// How two spectra are compared. `p` is the student's magnitude, `q` the teacher's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
@@ -22,24 +20,26 @@ pub enum Form {
     Raw,
     /// `Σ p log(p/q) − p + q`: the same units, minimum at `p = q`.
     Generalized,
-    /// `(1/2d) Σ |z(w) − z(v)|²`, phase included; at `τ = 1` exactly `½‖w − v‖²`.
+    /// `(1/2N) Σ |z(w) − z(v)|²`, phase included; at `τ = 1` exactly `½‖w − v‖²`.
     Complex,
 }
 
-/// The teacher, transformed once per phase.
+/// The teacher, transformed once per phase. Per kept block, where a spectrum is needed.
 enum Teacher {
-    /// `log q` and `q` summed over the kept entries.
-    Magnitudes { logs: Vec<f32>, total: f64 },
+    /// `log q`, and `q` summed over the kept entries.
+    Magnitudes { logs: Vec<Lanes>, total: f64 },
     /// `z(v)`.
-    Bins(Vec<Complex32>),
+    Bins(Vec<Bins>),
+    /// `v` itself: with the phase and all frequencies, Parseval spares the transform.
+    Parameters(Vec<f32>),
 }
 
 /// `D(ŝ(w) ‖ ŝ(teacher))` as a term of an objective in `w`.
 ///
 /// ```
-/// use formant_numerics::{Form, Layout, Scope, SpectralDivergence, Spectrum, Term};
+/// use formant_numerics::{Form, Layout, Length, Scope, SpectralDivergence, Spectrum, Term};
 /// use std::sync::Arc;
-/// let plans = Arc::new(Spectrum::new(&Layout::single(4), Scope::Flat));
+/// let plans = Arc::new(Spectrum::new(&Layout::single(4), Scope::Flat, Length::Exact));
 /// let teacher = [1.0, 2.0, 0.5, -1.0];
 /// let mut term = SpectralDivergence::new(plans, Form::Complex, 1.0, &teacher)?;
 /// // With all frequencies and the phase, it is half the squared distance (Parseval).
@@ -50,11 +50,10 @@ enum Teacher {
 pub struct SpectralDivergence {
     plans: Arc<Spectrum>,
     form: Form,
-    counts: Vec<u8>,
+    /// Per transform.
+    kept: Vec<Kept>,
     teacher: Teacher,
-    buffers: Buffers,
-    /// `log(p/q)` per bin, between the two passes.
-    ratios: Vec<f32>,
+    memory: Memory,
 }
 
 impl core::fmt::Debug for SpectralDivergence {
@@ -64,238 +63,156 @@ impl core::fmt::Debug for SpectralDivergence {
 }
 
 impl SpectralDivergence {
-    /// The term towards `teacher`, over the first `⌈τd⌉` entries of the spectrum.
+    /// The term towards `teacher`, over the first `⌈τN⌉` entries of the spectrum.
     pub fn new(
         plans: Arc<Spectrum>,
         form: Form,
         tau: f64,
         teacher: &[f32],
     ) -> Result<Self, NumericsError> {
-        let counts = plans.counts(tau)?;
-        let mut buffers = plans.buffers();
-        plans.transform(teacher, &mut buffers);
+        let kept = plans.kept(tau)?;
+        if form == Form::Complex && tau == 1.0 {
+            let (teacher, memory) = (Teacher::Parameters(teacher.to_vec()), Memory::default());
+            return Ok(Self { plans, form, kept, teacher, memory });
+        }
+        Ok(Self::transformed(plans, form, kept, teacher))
+    }
+
+    /// The term with the teacher's spectrum.
+    fn transformed(plans: Arc<Spectrum>, form: Form, kept: Vec<Kept>, teacher: &[f32]) -> Self {
+        let mut memory = plans.memory();
+        let blocks = plans.transforms.iter().zip(&kept).map(|(t, k)| t.order.groups() * k.blocks());
+        let blocks = blocks.sum();
+        let mut base = 0;
         let teacher = if form == Form::Complex {
-            Teacher::Bins(buffers.bins.clone())
+            let mut all = Vec::with_capacity(blocks);
+            for (transform, kept) in plans.transforms.iter().zip(&kept) {
+                transform
+                    .analyse(teacher, &mut memory, kept, |_, bins, _| all.extend_from_slice(bins));
+            }
+            Teacher::Bins(all)
         } else {
-            let magnitudes = buffers.bins.iter().map(|z| magnitude(*z).max(FLOOR));
-            let total =
-                magnitudes.clone().zip(&counts).map(|(q, c)| f64::from(q) * f64::from(*c)).sum();
-            Teacher::Magnitudes { logs: magnitudes.map(ln).collect(), total }
+            let (mut logs, mut total) = (vec![Lanes::default(); blocks], 0.0);
+            for (transform, kept) in plans.transforms.iter().zip(&kept) {
+                let mut sum = 0.0;
+                transform.analyse(teacher, &mut memory, kept, |at, bins, counts| {
+                    sum += logarithms(bins, counts, &mut logs[base + at..][..bins.len()]);
+                });
+                base += transform.order.groups() * kept.blocks();
+                total += transform.share() * sum;
+            }
+            Teacher::Magnitudes { logs, total }
         };
-        let ratios = vec![0.0; if form == Form::Complex { 0 } else { plans.bins() }];
-        Ok(Self { plans, form, counts, teacher, buffers, ratios })
+        Self { plans, form, kept, teacher, memory }
     }
 }
 
 impl Term for SpectralDivergence {
     fn add(&mut self, weight: f32, w: &[f32], gradient: &mut [f32]) -> f64 {
-        self.plans.transform(w, &mut self.buffers);
-        let value = match &self.teacher {
+        let Self { plans, form, kept, teacher, memory } = self;
+        match teacher {
+            Teacher::Parameters(anchor) => Proximal { anchor }.add(weight, w, gradient),
             Teacher::Bins(teacher) => {
-                complex(weight, &self.plans, &self.counts, teacher, &mut self.buffers.bins)
+                complex(weight, (w, gradient), (plans, kept), teacher, memory)
             }
             Teacher::Magnitudes { logs, total } => {
-                let sums = measure(&self.buffers.bins, &self.counts, logs, &mut self.ratios);
-                let (value, slope) = evaluate(self.form, sums, *total);
-                if let Some(slope) = slope {
-                    shape_bins(
-                        weight,
-                        &self.plans,
-                        &self.counts,
-                        &self.ratios,
-                        slope,
-                        &mut self.buffers.bins,
-                    );
-                } else {
-                    return value;
-                }
-                value
-            }
-        };
-        self.plans.add_inverse(&mut self.buffers, gradient);
-        value
-    }
-}
-
-/// Sums over the kept entries: `Σ p` and `Σ p log(p/q)`.
-#[derive(Clone, Copy)]
-struct Sums {
-    total: f64,
-    along: f64,
-}
-
-/// `g_k = scale · (log(p_k/q_k) + shift)`.
-#[derive(Clone, Copy)]
-struct Slope {
-    scale: f64,
-    shift: f64,
-}
-
-/// The value of a form and the slope of its `g_k`; no slope where nothing can be differentiated.
-fn evaluate(form: Form, sums: Sums, teacher_total: f64) -> (f64, Option<Slope>) {
-    match form {
-        Form::Raw => (sums.along, Some(Slope { scale: 1.0, shift: 1.0 })),
-        Form::Generalized => {
-            (sums.along - sums.total + teacher_total, Some(Slope { scale: 1.0, shift: 0.0 }))
-        }
-        // A student whose kept spectrum is zero has no direction to move in.
-        Form::Normalized | Form::Complex if sums.total <= 0.0 => (0.0, None),
-        Form::Normalized | Form::Complex => {
-            // log(P/Q) = log(p/q) − log(Σp/Σq); g = (log(P/Q) − D)/Σp.
-            let offset = libm::log(sums.total / teacher_total);
-            let value = sums.along / sums.total - offset;
-            (value, Some(Slope { scale: 1.0 / sums.total, shift: -offset - value }))
-        }
-    }
-}
-
-/// Interleaved `f64` sums: a fixed order that vectorises.
-const LANES: usize = 8;
-
-fn measure(bins: &[Complex32], counts: &[u8], teacher_logs: &[f32], ratios: &mut [f32]) -> Sums {
-    let (mut total, mut along) = ([0.0f64; LANES], [0.0f64; LANES]);
-    vectorised(
-        #[inline(always)]
-        || {
-            let blocks = bins
-                .chunks(LANES)
-                .zip(counts.chunks(LANES))
-                .zip(teacher_logs.chunks(LANES))
-                .zip(ratios.chunks_mut(LANES));
-            for (((bins, counts), logs), ratios) in blocks {
-                for l in 0..bins.len() {
-                    let p = magnitude(bins[l]);
-                    // 0 log 0 = 0, and a zero bin has no phase: its ratio is never used.
-                    let ratio = if p > 0.0 { ln(p.max(f32::MIN_POSITIVE)) - logs[l] } else { 0.0 };
-                    ratios[l] = ratio;
-                    let kept = f64::from(p) * f64::from(counts[l]);
-                    total[l] += kept;
-                    along[l] += kept * f64::from(ratio);
-                }
-            }
-        },
-    );
-    Sums { total: total.iter().sum(), along: along.iter().sum() }
-}
-
-/// Turns `z_k` into the bin whose inverse transform is the gradient: `weight · g_k · z_k/|z_k|`,
-/// times the share of the bin's entries that are kept, because the inverse transform counts all.
-fn shape_bins(
-    weight: f32,
-    plans: &Spectrum,
-    counts: &[u8],
-    ratios: &[f32],
-    slope: Slope,
-    bins: &mut [Complex32],
-) {
-    let scale = (f64::from(weight) * slope.scale) as f32;
-    let shift = slope.shift as f32;
-    for segment in &plans.segments {
-        let d = segment.range.len();
-        let range = segment.bins.clone();
-        let bins = &mut bins[range.clone()];
-        let (counts, ratios) = (&counts[range.clone()], &ratios[range]);
-        vectorised(
-            #[inline(always)]
-            || {
-                for ((z, count), ratio) in bins.iter_mut().zip(counts).zip(ratios) {
-                    let p = magnitude(*z);
-                    // Almost all bins stand for two entries; the exceptions are mended below.
-                    let factor = scale * (ratio + shift) * (0.5 * f32::from(*count));
-                    let phase = if p > 0.0 { factor / p } else { 0.0 };
-                    *z = Complex32::new(z.re * phase, z.im * phase);
-                }
-            },
-        );
-        double_single_bins(bins, d);
-    }
-}
-
-/// Bins 0 and `d/2` stand for one entry each, so their kept share is the count and not half of it.
-fn double_single_bins(bins: &mut [Complex32], d: usize) {
-    bins[0] *= 2.0;
-    if d > 1 && multiplicity(d / 2, d) == 1 {
-        bins[d / 2] *= 2.0;
-    }
-}
-
-/// The phase-aware form: value and bins in one pass.
-fn complex(
-    weight: f32,
-    plans: &Spectrum,
-    counts: &[u8],
-    teacher: &[Complex32],
-    bins: &mut [Complex32],
-) -> f64 {
-    let mut value = 0.0;
-    for segment in &plans.segments {
-        let d = segment.range.len();
-        let range = segment.bins.clone();
-        let scale = weight / d as f32;
-        let bins = &mut bins[range.clone()];
-        let (teacher, counts) = (&teacher[range.clone()], &counts[range]);
-        let mut lanes = [0.0f64; LANES];
-        vectorised(
-            #[inline(always)]
-            || {
-                let blocks =
-                    bins.chunks_mut(LANES).zip(teacher.chunks(LANES)).zip(counts.chunks(LANES));
-                for ((bins, teacher), counts) in blocks {
-                    for l in 0..bins.len() {
-                        let difference = bins[l] - teacher[l];
-                        let count = f32::from(counts[l]);
-                        lanes[l] += f64::from(difference.norm_sqr()) * f64::from(count);
-                        bins[l] = difference * (scale * 0.5 * count);
+                let teacher = (&logs[..], *total);
+                match form {
+                    Form::Raw | Form::Generalized => {
+                        known_slope(*form, weight, (w, gradient), (plans, kept), teacher, memory)
+                    }
+                    Form::Normalized | Form::Complex => {
+                        normalized(weight, (w, gradient), (plans, kept), teacher, memory)
                     }
                 }
-            },
-        );
-        double_single_bins(bins, d);
-        value += lanes.iter().sum::<f64>() / (2.0 * d as f64);
+            }
+        }
+    }
+}
+
+/// `raw`: `D = Σ p log(p/q)`, `g = log(p/q) + 1`. `generalized`: `D = Σ p log(p/q) − p + q`,
+/// `g = log(p/q)`.
+fn known_slope(
+    form: Form,
+    weight: f32,
+    (w, gradient): (&[f32], &mut [f32]),
+    (plans, kept): (&Spectrum, &[Kept]),
+    (logs, teacher_total): (&[Lanes], f64),
+    memory: &mut Memory,
+) -> f64 {
+    let (mut sums, mut logs) = (Sums::default(), logs);
+    let shift = if form == Form::Raw { 1.0 } else { 0.0 };
+    for (transform, kept) in plans.transforms.iter().zip(kept) {
+        let slope = Slope { scale: f64::from(weight) * transform.share(), shift };
+        let (own, rest) = logs.split_at(transform.order.groups() * kept.blocks());
+        logs = rest;
+        transform.pass(w, memory, kept, gradient, |at, bins, counts| {
+            let part = measure_and_shape(bins, &own[at..][..bins.len()], counts, slope);
+            sums.add(transform.share(), part);
+        });
+    }
+    if form == Form::Raw { sums.along } else { sums.along - sums.total + teacher_total }
+}
+
+/// `D = Σ P log(P/Q)`, `g = (log(P/Q) − D)/Σp`, where `log(P/Q) = log(p/q) − log(Σp/Σq)`.
+fn normalized(
+    weight: f32,
+    (w, gradient): (&[f32], &mut [f32]),
+    (plans, kept): (&Spectrum, &[Kept]),
+    (logs, teacher_total): (&[Lanes], f64),
+    memory: &mut Memory,
+) -> f64 {
+    let transforms = || {
+        let mut rest = logs;
+        plans.transforms.iter().zip(kept).map(move |(transform, kept)| {
+            let own;
+            (own, rest) = rest.split_at(transform.order.groups() * kept.blocks());
+            (transform, kept, own)
+        })
+    };
+    let mut sums = Sums::default();
+    for (transform, kept, logs) in transforms() {
+        transform.analyse(w, memory, kept, |at, bins, counts| {
+            sums.add(transform.share(), measure(bins, &logs[at..][..bins.len()], counts));
+        });
+    }
+    if sums.total <= 0.0 {
+        // A student whose kept spectrum is zero has no direction to move in.
+        return 0.0;
+    }
+    let offset = libm::log(sums.total / teacher_total);
+    let value = sums.along / sums.total - offset;
+    for (transform, kept, logs) in transforms() {
+        let scale = f64::from(weight) * transform.share() / sums.total;
+        let slope = Slope { scale, shift: -offset - value };
+        transform.synthesise(memory, kept, gradient, |at, bins, counts| {
+            shape(bins, &logs[at..][..bins.len()], counts, slope);
+        });
     }
     value
 }
 
-#[expect(
-    clippy::inline_always,
-    reason = "its body must land inside a caller that has AVX2 switched on"
-)]
-#[inline(always)]
-fn magnitude(z: Complex32) -> f32 {
-    (z.re * z.re + z.im * z.im).sqrt()
-}
-
-/// Natural logarithm of a positive normal number, free of branches so that it vectorises: the
-/// exponent apart, then the polynomial of Cephes' `logf` on `[√½, √2)`. Error below 2 ulp; pure
-/// arithmetic, so the same bits everywhere.
-#[expect(
-    clippy::inline_always,
-    reason = "its body must land inside a caller that has AVX2 switched on"
-)]
-#[inline(always)]
-fn ln(x: f32) -> f32 {
-    let bits = x.to_bits();
-    // Shift so that the mantissa falls into [√½, √2).
-    let shifted = bits.wrapping_sub(0x3f35_04f3);
-    let exponent = (shifted as i32) >> 23;
-    let m = f32::from_bits(bits.wrapping_sub((exponent as u32) << 23)) - 1.0;
-    let e = exponent as f32;
-    let mut y = 7.037_683_6e-2_f32;
-    for c in [
-        -1.151_461e-1_f32,
-        1.167_699_9e-1,
-        -1.242_014_1e-1,
-        1.424_932_3e-1,
-        -1.666_805_7e-1,
-        2.000_071_5e-1,
-        -2.499_999_4e-1,
-        3.333_333e-1,
-    ] {
-        y = y * m + c;
+/// `D = (1/2N) Σ |z(w) − z(v)|²`, whose gradient is `(1/N) Re Σ (z(w) − z(v)) e^{+2πi kn/N}`.
+fn complex(
+    weight: f32,
+    (w, gradient): (&[f32], &mut [f32]),
+    (plans, kept): (&Spectrum, &[Kept]),
+    teacher: &[Bins],
+    memory: &mut Memory,
+) -> f64 {
+    let (mut value, mut teacher) = (0.0, teacher);
+    for (transform, kept) in plans.transforms.iter().zip(kept) {
+        let n = transform.len() as f64;
+        let scale = (f64::from(weight) / n) as f32;
+        let (own, rest) = teacher.split_at(transform.order.groups() * kept.blocks());
+        teacher = rest;
+        let mut sum = 0.0;
+        transform.pass(w, memory, kept, gradient, |at, bins, counts| {
+            sum += differ(bins, &own[at..][..bins.len()], counts, scale);
+        });
+        value += sum / (2.0 * n);
     }
-    let square = m * m;
-    let tail = y * m * square - 2.121_944_4e-4 * e - 0.5 * square;
-    m + tail + 0.693_359_4 * e
+    value
 }
 
 #[cfg(test)]

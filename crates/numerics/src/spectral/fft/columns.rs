@@ -1,0 +1,313 @@
+//! The vector as a matrix: transforms of its columns, and the plan of the whole.
+
+use super::butterfly::Point;
+use super::lanes::transpose;
+use super::stages::Stages;
+use super::{Bins, LANES, Lanes};
+use crate::gemm::vectorised;
+use core::ops::Range;
+
+/// Columns that go through one complex transform: eight as real parts, eight as imaginary parts.
+/// They are one cache line of the vector.
+const STRIP: usize = 2 * LANES;
+
+/// Strips that are read together, because each row of the matrix lies in another page of memory.
+const STRIPS: usize = 4;
+
+/// Shorter vectors are left to the library: most of the work would go to the edges.
+const SHORTEST: usize = 1 << 15;
+
+/// A planned transform of `N = R·C` real numbers; see the module's page for the notation.
+pub(in crate::spectral) struct Matrix {
+    /// `R` and `C`.
+    rows: usize,
+    columns: usize,
+    /// Groups of eight rows; the last ones may be partly empty.
+    groups: usize,
+    down: Stages,
+    along: Stages,
+    /// Where `down` leaves frequency `r` and its mirror image `R − r`, per row of a group.
+    places: Vec<[u32; 2]>,
+    /// `½ w_N^{r·n}` at the first column `n` of each strip, by strip and group.
+    coarse: Vec<Bins>,
+    /// `w_N^{r·n}` for the columns `n` of the first strip, by group.
+    fine: Vec<[Bins; STRIP]>,
+}
+
+/// `R` and `C` for a vector of length `d`, if it is long enough: `R` is the largest power of two up
+/// to `√d/2`, so that eight rows and one strip of columns both fit in a core's cache, and `C` the
+/// smallest multiple of 16 without a prime factor above five for which `R·C ≥ d`.
+///
+/// The padded length is part of an experiment's results: this rule must not depend on the machine.
+pub(in crate::spectral) fn shape(d: usize) -> Option<(usize, usize)> {
+    if d < SHORTEST {
+        return None;
+    }
+    let half = d.isqrt() / 2;
+    let rows = 1 << half.ilog2();
+    Some((rows, STRIP * smooth(d.div_ceil(STRIP * rows))))
+}
+
+/// The smallest number from `n` without a prime factor above five.
+pub(in crate::spectral) fn smooth(n: usize) -> usize {
+    let is_smooth = |n: &usize| {
+        let divided = |n: usize, p: usize| {
+            core::iter::successors(Some(n), |n| n.is_multiple_of(p).then_some(n / p))
+                .last()
+                .unwrap_or(n)
+        };
+        [2, 3, 5].into_iter().fold(*n, divided) == 1
+    };
+    let n = n.max(1);
+    (n..n.next_power_of_two()).find(is_smooth).unwrap_or(n.next_power_of_two())
+}
+
+impl Matrix {
+    /// Plans `rows · columns` numbers, as [`shape`] gives them.
+    pub(in crate::spectral) fn new((rows, columns): (usize, usize)) -> Self {
+        assert!(rows.is_power_of_two() && rows >= 2 && columns.is_multiple_of(STRIP));
+        let (down, along) = (Stages::new(rows), Stages::new(columns));
+        let groups = (rows / 2 + 1).div_ceil(LANES);
+        let mut place = vec![0; rows];
+        for (position, frequency) in (0..).zip(down.frequencies()) {
+            place[frequency] = position;
+        }
+        // Lanes without a row repeat row 0; nobody reads them.
+        let row = |at: usize| if at <= rows / 2 { at } else { 0 };
+        let turn = |group: usize, n: usize, factor: f32| {
+            let mut bins = Bins::default();
+            for l in 0..LANES {
+                let root = Point::root(row(LANES * group + l) * n, rows * columns);
+                (bins.re.0[l], bins.im.0[l]) = (factor * root.re, factor * root.im);
+            }
+            bins
+        };
+        Self {
+            places: (0..LANES * groups)
+                .map(|at| [place[row(at)], place[(rows - row(at)) % rows]])
+                .collect(),
+            coarse: (0..columns / STRIP)
+                .flat_map(|strip| (0..groups).map(move |g| turn(g, STRIP * strip, 0.5)))
+                .collect(),
+            fine: (0..groups).map(|g| core::array::from_fn(|n| turn(g, n, 1.0))).collect(),
+            rows,
+            columns,
+            groups,
+            down,
+            along,
+        }
+    }
+
+    /// Elements of eight bins that a spectrum takes: `C` per group of rows.
+    pub(in crate::spectral) fn blocks(&self) -> usize {
+        self.groups * self.columns
+    }
+
+    /// Elements of working memory.
+    pub(in crate::spectral) fn scratch(&self) -> usize {
+        STRIPS * self.rows
+    }
+
+    /// `N`.
+    pub(in crate::spectral) fn len(&self) -> usize {
+        self.rows * self.columns
+    }
+
+    /// Elements of a group.
+    pub(in crate::spectral) fn columns(&self) -> usize {
+        self.columns
+    }
+
+    /// `R`.
+    pub(in crate::spectral) fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// Which `c` stands at each position of a group after [`Matrix::split_rows`].
+    pub(in crate::spectral) fn frequencies(&self) -> Vec<usize> {
+        self.along.frequencies()
+    }
+
+    /// Rows of a group, after [`Matrix::split_columns`]; the group's bins are then final.
+    pub(in crate::spectral) fn split_rows(&self, group: &mut [Bins]) {
+        self.along.split(group);
+    }
+
+    /// The way back from [`Matrix::split_rows`].
+    pub(in crate::spectral) fn join_rows(&self, group: &mut [Bins]) {
+        self.along.join(group);
+    }
+
+    /// `y_r[n] w_N^{rn}` for all rows, of `x` with zeros behind it.
+    pub(in crate::spectral) fn split_columns(
+        &self,
+        x: &[f32],
+        scratch: &mut [Bins],
+        bins: &mut [Bins],
+    ) {
+        for strips in self.strips() {
+            self.gather(x, strips.clone(), scratch);
+            for (strip, columns) in strips.zip(scratch.chunks_exact_mut(self.rows)) {
+                self.down.split(columns);
+                vectorised(
+                    #[inline(always)]
+                    || {
+                        for (group, bins) in bins.chunks_exact_mut(self.columns).enumerate() {
+                            self.separate(columns, (strip, group), bins);
+                        }
+                    },
+                );
+            }
+        }
+    }
+
+    /// Adds `Re Σ_{r ≤ R/2} w_R^{rj} w_N^{rn} b_r[n]` to `x[j·C + n]`.
+    pub(in crate::spectral) fn join_columns(
+        &self,
+        bins: &[Bins],
+        scratch: &mut [Bins],
+        x: &mut [f32],
+    ) {
+        for strips in self.strips() {
+            for (strip, columns) in strips.clone().zip(scratch.chunks_exact_mut(self.rows)) {
+                vectorised(
+                    #[inline(always)]
+                    || {
+                        for (group, bins) in bins.chunks_exact(self.columns).enumerate() {
+                            self.merge(bins, (strip, group), columns);
+                        }
+                    },
+                );
+                self.down.join(columns);
+            }
+            self.scatter(scratch, strips, x);
+        }
+    }
+
+    /// Strips, a few at a time.
+    fn strips(&self) -> impl Iterator<Item = Range<usize>> + use<> {
+        let all = self.columns / STRIP;
+        (0..all).step_by(STRIPS).map(move |first| first..all.min(first + STRIPS))
+    }
+
+    /// Copies strips of the matrix: scratch holds one column of `R` elements per strip.
+    fn gather(&self, x: &[f32], strips: Range<usize>, scratch: &mut [Bins]) {
+        vectorised(
+            #[inline(always)]
+            || {
+                let mut lines = x.chunks(self.columns);
+                for j in 0..self.rows {
+                    let line = lines.next().unwrap_or_default();
+                    for (i, strip) in strips.clone().enumerate() {
+                        let to = &mut scratch[i * self.rows + j];
+                        let from = line.get(STRIP * strip..).unwrap_or_default();
+                        if let Some(from) = from.first_chunk::<STRIP>() {
+                            to.re.0.copy_from_slice(&from[..LANES]);
+                            to.im.0.copy_from_slice(&from[LANES..]);
+                        } else {
+                            // Where the vector ends, and behind it.
+                            let mut padded = [0.0; STRIP];
+                            padded[..from.len()].copy_from_slice(from);
+                            to.re.0.copy_from_slice(&padded[..LANES]);
+                            to.im.0.copy_from_slice(&padded[LANES..]);
+                        }
+                    }
+                }
+            },
+        );
+    }
+
+    /// The way back from [`Matrix::gather`], adding.
+    fn scatter(&self, scratch: &[Bins], strips: Range<usize>, x: &mut [f32]) {
+        vectorised(
+            #[inline(always)]
+            || {
+                for (j, line) in x.chunks_mut(self.columns).enumerate() {
+                    for (i, strip) in strips.clone().enumerate() {
+                        let from = &scratch[i * self.rows + j];
+                        let line = line.get_mut(STRIP * strip..).unwrap_or_default();
+                        if let Some(line) = line.first_chunk_mut::<STRIP>() {
+                            let (left, right) = line.split_at_mut(LANES);
+                            for (x, from) in left.iter_mut().zip(from.re.0) {
+                                *x += from;
+                            }
+                            for (x, from) in right.iter_mut().zip(from.im.0) {
+                                *x += from;
+                            }
+                        } else {
+                            for (x, from) in line.iter_mut().zip(from.re.0.iter().chain(&from.im.0))
+                            {
+                                *x += from;
+                            }
+                        }
+                    }
+                }
+            },
+        );
+    }
+
+    /// From the transform `s` of `x + iy`, both real: `2x_r = s_r + conj s_{R−r}` and
+    /// `2y_r = −i (s_r − conj s_{R−r})`, twiddled, for the eight rows of a group; lanes change from
+    /// columns to rows on the way.
+    #[expect(
+        clippy::inline_always,
+        reason = "its body must land inside a caller that has AVX2 switched on"
+    )]
+    #[inline(always)]
+    fn separate(&self, columns: &[Bins], (strip, group): (usize, usize), bins: &mut [Bins]) {
+        let mut x = [[Lanes::default(); LANES]; 2];
+        let mut y = [[Lanes::default(); LANES]; 2];
+        for (i, [here, mirror]) in self.group_places(group).iter().enumerate() {
+            let (s, m) = (columns[*here as usize], columns[*mirror as usize]);
+            (x[0][i], x[1][i]) = (s.re + m.re, s.im - m.im);
+            (y[0][i], y[1][i]) = (s.im + m.im, m.re - s.re);
+        }
+        let (fine, coarse) = (&self.fine[group], self.coarse[strip * self.groups + group]);
+        let bins = &mut bins[STRIP * strip..][..STRIP];
+        for (half, [re, im]) in [x, y].into_iter().enumerate() {
+            let (re, im) = (transpose(re), transpose(im));
+            for n in 0..LANES {
+                let at = LANES * half + n;
+                bins[at] = Bins { re: re[n], im: im[n] } * (fine[at] * coarse);
+            }
+        }
+    }
+
+    /// The way back from [`Matrix::separate`]: places `½(x_r + i y_r)` and its mirror image
+    /// `½(conj x_r + i conj y_r)`, whose transform is `Re(…) + i Re(…)`.
+    #[expect(
+        clippy::inline_always,
+        reason = "its body must land inside a caller that has AVX2 switched on"
+    )]
+    #[inline(always)]
+    fn merge(&self, bins: &[Bins], (strip, group): (usize, usize), columns: &mut [Bins]) {
+        let (fine, coarse) = (&self.fine[group], self.coarse[strip * self.groups + group]);
+        let bins = &bins[STRIP * strip..][..STRIP];
+        let mut halves = [[[Lanes::default(); LANES]; 2]; 2];
+        for (half, [re, im]) in halves.iter_mut().enumerate() {
+            for n in 0..LANES {
+                let at = LANES * half + n;
+                let turned = bins[at] * (fine[at] * coarse);
+                (re[n], im[n]) = (turned.re, turned.im);
+            }
+            (*re, *im) = (transpose(*re), transpose(*im));
+        }
+        let [x, y] = halves;
+        let filled = (self.rows / 2 + 1 - LANES * group).min(LANES);
+        for (i, [here, mirror]) in self.group_places(group).iter().enumerate().take(filled) {
+            let s = Bins { re: x[0][i] - y[1][i], im: x[1][i] + y[0][i] };
+            let m = Bins { re: x[0][i] + y[1][i], im: y[0][i] - x[1][i] };
+            if here == mirror {
+                columns[*here as usize] = s + m;
+            } else {
+                columns[*here as usize] = s;
+                columns[*mirror as usize] = m;
+            }
+        }
+    }
+
+    #[inline]
+    fn group_places(&self, group: usize) -> &[[u32; 2]] {
+        &self.places[LANES * group..][..LANES]
+    }
+}

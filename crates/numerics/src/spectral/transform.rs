@@ -1,0 +1,295 @@
+//! One transform of a stretch of parameters, there and back, by whichever algorithm suits its length.
+
+use super::fft::{Bins, LANES, Lanes, Matrix};
+use super::truncation::{Kept, Order};
+use core::ops::Range;
+use realfft::num_complex::Complex32;
+use realfft::{ComplexToReal, RealFftPlanner, RealToComplex};
+use std::sync::Arc;
+
+/// A transform of `N ≥ d` numbers: `d` parameters and zeros.
+pub(super) struct Transform {
+    /// Which parameters.
+    pub(super) range: Range<usize>,
+    /// `N`.
+    len: usize,
+    engine: Engine,
+    pub(super) order: Order,
+    /// Its part of the memory's `blocks` or `lines`.
+    place: Range<usize>,
+}
+
+/// Which transform, and of how many numbers.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Size {
+    /// `R` and `C`.
+    Matrix(usize, usize),
+    /// `N`.
+    Library(usize),
+}
+
+enum Engine {
+    /// Any length. Its algorithm depends on the machine's instruction set, and so do the last bits.
+    Library { forward: Arc<dyn RealToComplex<f32>>, inverse: Arc<dyn ComplexToReal<f32>> },
+    /// Long vectors of a suitable length.
+    Matrix(Box<Matrix>),
+}
+
+/// Working memory for a list of transforms.
+#[derive(Debug, Default)]
+pub(super) struct Memory {
+    /// Spectra of matrix transforms.
+    blocks: Vec<Bins>,
+    columns: Vec<Bins>,
+    /// Spectra of the library's transforms.
+    lines: Vec<Complex32>,
+    real: Vec<f32>,
+    scratch: Vec<Complex32>,
+}
+
+/// Blocks that are converted at a time: the nearest cache holds them.
+const PIECE: usize = 64;
+
+/// What happens to consecutive blocks of a spectrum that are kept alike: they start at the first
+/// argument, counted over the kept blocks only, and each lane stands for so many entries.
+pub(super) trait Visit: FnMut(usize, &mut [Bins], Lanes) {}
+impl<F: FnMut(usize, &mut [Bins], Lanes)> Visit for F {}
+
+impl Transform {
+    /// Plans a transform and makes room for it in the memory.
+    pub(super) fn new(
+        range: Range<usize>,
+        size: Size,
+        planner: &mut RealFftPlanner<f32>,
+        memory: &mut Sizes,
+    ) -> Self {
+        match size {
+            Size::Matrix(rows, columns) => {
+                let matrix = Matrix::new((rows, columns));
+                let place = memory.blocks..memory.blocks + matrix.blocks();
+                memory.blocks = place.end;
+                memory.columns = memory.columns.max(matrix.scratch());
+                Self {
+                    range,
+                    len: matrix.len(),
+                    order: Order::Matrix {
+                        len: matrix.len(),
+                        rows: matrix.rows(),
+                        frequencies: matrix.frequencies(),
+                    },
+                    engine: Engine::Matrix(Box::new(matrix)),
+                    place,
+                }
+            }
+            Size::Library(len) => {
+                let place = memory.lines..memory.lines + len / 2 + 1;
+                memory.lines = place.end;
+                let forward = planner.plan_fft_forward(len);
+                let inverse = planner.plan_fft_inverse(len);
+                memory.real = memory.real.max(len);
+                let need = forward.get_scratch_len().max(inverse.get_scratch_len());
+                memory.scratch = memory.scratch.max(need);
+                let order = Order::Natural { len };
+                Self { range, len, order, engine: Engine::Library { forward, inverse }, place }
+            }
+        }
+    }
+
+    /// `d/N`: what an entry of the padded spectrum weighs against one of the exact spectrum.
+    pub(super) fn share(&self) -> f64 {
+        self.range.len() as f64 / self.len as f64
+    }
+
+    /// `N`.
+    pub(super) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Transforms parameters and visits what is kept.
+    pub(super) fn analyse(
+        &self,
+        w: &[f32],
+        memory: &mut Memory,
+        kept: &Kept,
+        mut visit: impl Visit,
+    ) {
+        let w = &w[self.range.clone()];
+        match &self.engine {
+            Engine::Library { .. } => {
+                self.library_forward(w, memory);
+                self.library_visit(&mut memory.lines[self.place.clone()], kept, visit);
+            }
+            Engine::Matrix(matrix) => {
+                let blocks = &mut memory.blocks[self.place.clone()];
+                matrix.split_columns(w, &mut memory.columns[..matrix.scratch()], blocks);
+                let mut at = 0;
+                for (group, blocks) in blocks.chunks_exact_mut(matrix.columns()).enumerate() {
+                    matrix.split_rows(blocks);
+                    self.visit_group(group, blocks, kept, &mut at, &mut visit);
+                }
+            }
+        }
+    }
+
+    /// Visits what is kept, which must leave coefficients `a_k`, drops the rest, and adds
+    /// `Re Σ_k a_k e^{−2πi kn/N}` to the gradient.
+    pub(super) fn synthesise(
+        &self,
+        memory: &mut Memory,
+        kept: &Kept,
+        gradient: &mut [f32],
+        mut visit: impl Visit,
+    ) {
+        let gradient = &mut gradient[self.range.clone()];
+        match &self.engine {
+            Engine::Library { .. } => {
+                self.library_visit(&mut memory.lines[self.place.clone()], kept, visit);
+                self.library_back(memory, kept, gradient);
+            }
+            Engine::Matrix(matrix) => {
+                let blocks = &mut memory.blocks[self.place.clone()];
+                let mut at = 0;
+                for (group, blocks) in blocks.chunks_exact_mut(matrix.columns()).enumerate() {
+                    self.visit_group(group, blocks, kept, &mut at, &mut visit);
+                    self.drop_gaps(blocks, kept);
+                    matrix.join_rows(blocks);
+                }
+                matrix.join_columns(blocks, &mut memory.columns[..matrix.scratch()], gradient);
+            }
+        }
+    }
+
+    /// [`Transform::analyse`] and [`Transform::synthesise`] at once, for forms whose coefficients
+    /// need nothing that is known only at the end: the rows then stay in the cache.
+    pub(super) fn pass(
+        &self,
+        w: &[f32],
+        memory: &mut Memory,
+        kept: &Kept,
+        gradient: &mut [f32],
+        mut visit: impl Visit,
+    ) {
+        match &self.engine {
+            Engine::Library { .. } => {
+                self.library_forward(&w[self.range.clone()], memory);
+                self.synthesise(memory, kept, gradient, visit);
+            }
+            Engine::Matrix(matrix) => {
+                let blocks = &mut memory.blocks[self.place.clone()];
+                let scratch = &mut memory.columns[..matrix.scratch()];
+                matrix.split_columns(&w[self.range.clone()], scratch, blocks);
+                let mut at = 0;
+                for (group, blocks) in blocks.chunks_exact_mut(matrix.columns()).enumerate() {
+                    matrix.split_rows(blocks);
+                    self.visit_group(group, blocks, kept, &mut at, &mut visit);
+                    self.drop_gaps(blocks, kept);
+                    matrix.join_rows(blocks);
+                }
+                matrix.join_columns(blocks, scratch, &mut gradient[self.range.clone()]);
+            }
+        }
+    }
+
+    fn visit_group(
+        &self,
+        group: usize,
+        blocks: &mut [Bins],
+        kept: &Kept,
+        at: &mut usize,
+        visit: &mut impl Visit,
+    ) {
+        for (positions, counts) in kept.stretches(&self.order, group) {
+            let stretch = &mut blocks[positions];
+            let first = *at;
+            *at += stretch.len();
+            visit(first, stretch, counts);
+        }
+    }
+
+    fn drop_gaps(&self, blocks: &mut [Bins], kept: &Kept) {
+        for gap in kept.gaps(&self.order) {
+            blocks[gap].fill(Bins::default());
+        }
+    }
+
+    fn library_forward(&self, w: &[f32], memory: &mut Memory) {
+        let Engine::Library { forward, .. } = &self.engine else { return };
+        // The library uses its input as working memory.
+        let real = &mut memory.real[..self.len];
+        real[..w.len()].copy_from_slice(w);
+        real[w.len()..].fill(0.0);
+        let lines = &mut memory.lines[self.place.clone()];
+        let outcome = forward.process_with_scratch(real, lines, &mut memory.scratch);
+        debug_assert!(outcome.is_ok(), "the lengths are the plan's own");
+    }
+
+    /// Visits the library's bins, a piece at a time, as blocks.
+    fn library_visit(&self, lines: &mut [Complex32], kept: &Kept, mut visit: impl Visit) {
+        let mut piece = [Bins::default(); PIECE];
+        let mut at = 0;
+        for (positions, counts) in kept.stretches(&self.order, 0) {
+            for start in positions.clone().step_by(PIECE) {
+                let blocks = PIECE.min(positions.end - start);
+                let piece = &mut piece[..blocks];
+                let end = lines.len().min(LANES * (start + blocks));
+                let lines = &mut lines[LANES * start..end];
+                for (block, bins) in piece.iter_mut().zip(lines.chunks(LANES)) {
+                    for (l, z) in bins.iter().enumerate() {
+                        (block.re.0[l], block.im.0[l]) = (z.re, z.im);
+                    }
+                }
+                visit(at, piece, counts);
+                at += blocks;
+                for (block, bins) in piece.iter().zip(lines.chunks_mut(LANES)) {
+                    for (l, z) in bins.iter_mut().enumerate() {
+                        *z = Complex32::new(block.re.0[l], block.im.0[l]);
+                    }
+                }
+            }
+        }
+    }
+
+    fn library_back(&self, memory: &mut Memory, kept: &Kept, gradient: &mut [f32]) {
+        let Engine::Library { inverse, .. } = &self.engine else { return };
+        let lines = &mut memory.lines[self.place.clone()];
+        for gap in kept.gaps(&self.order) {
+            let end = lines.len().min(LANES * gap.end);
+            lines[(LANES * gap.start).min(end)..end].fill(Complex32::default());
+        }
+        // Its exponent has the other sign, and it counts a bin's mirror image by itself.
+        for z in lines.iter_mut() {
+            *z = Complex32::new(0.5 * z.re, -0.5 * z.im);
+        }
+        // These two are real and stand alone.
+        lines[0] = Complex32::new(2.0 * lines[0].re, 0.0);
+        if self.len.is_multiple_of(2) {
+            lines[self.len / 2] = Complex32::new(2.0 * lines[self.len / 2].re, 0.0);
+        }
+        let real = &mut memory.real[..self.len];
+        let outcome = inverse.process_with_scratch(lines, real, &mut memory.scratch);
+        debug_assert!(outcome.is_ok(), "the lengths are the plan's own");
+        crate::vector::axpy(1.0, &real[..gradient.len()], gradient);
+    }
+}
+
+/// How much memory a list of transforms needs.
+#[derive(Debug, Default)]
+pub(super) struct Sizes {
+    blocks: usize,
+    columns: usize,
+    lines: usize,
+    real: usize,
+    scratch: usize,
+}
+
+impl Sizes {
+    pub(super) fn memory(&self) -> Memory {
+        Memory {
+            blocks: vec![Bins::default(); self.blocks],
+            columns: vec![Bins::default(); self.columns],
+            lines: vec![Complex32::default(); self.lines],
+            real: vec![0.0; self.real],
+            scratch: vec![Complex32::default(); self.scratch],
+        }
+    }
+}
