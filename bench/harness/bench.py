@@ -26,13 +26,13 @@ class Bench:
     def formant_bench(self, *arguments):
         return self._run([self.binaries["formant-bench"], *arguments])
 
-    def formant(self, *arguments, memory=False):
+    def formant(self, *arguments, memory=None):
         return self._run([self.binaries["formant"], *arguments], memory)
 
-    def peer(self, script, *arguments, memory=False):
+    def peer(self, script, *arguments, memory=None):
         return self._run([self.python, PEERS / script, *arguments], memory)
 
-    def _run(self, command, memory=False):
+    def _run(self, command, memory=None):
         self.loads.append(machine.wait_until_quiet(self.patience))
         return process.run(command, self.cores, self.folder, TIMEOUT, memory)
 

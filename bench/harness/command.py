@@ -57,12 +57,13 @@ def measure(given, work):
     if not sys.platform.startswith("linux"):
         raise Failure(f"this is {sys.platform}", "run on Linux: memory and load are read from /proc")
     chosen = cores(given.cores)
+    given.out.mkdir(parents=True, exist_ok=True)
     kept = given.env or (environment.BENCH / ".venv" if given.keep_env else None)
     folder = kept.absolute() if kept else work / "venv"
     say("building Formant")
     binaries = environment.build_formant()
     say(f"preparing the peers in {folder} (a first time takes minutes)")
-    python = environment.prepare_peers(folder, work.parent / f"{work.name}-pip.log")
+    python = environment.prepare_peers(folder, given.out / "pip.log")
     bench = Bench(python, binaries, work, chosen, 1 if given.quick else given.repetitions, given.quick,
                   given.wait_quiet, given.memory)
     raw = {

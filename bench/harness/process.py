@@ -12,6 +12,8 @@ from .failure import MeasurementFailed
 
 MARK = "FORMANT_BENCH_MEASUREMENT"
 SAMPLING_SECONDS = 0.2
+# What of an engine's memory is watched.
+ALL_PROCESSES, ONE_PROCESS = "all processes", "one process"
 
 
 def _marked(mark, known):
@@ -42,6 +44,30 @@ def _proportional(pid):
     except OSError:
         pass
     return 0
+
+
+def _high_water_mark(pid):
+    """Greatest resident set so far in bytes, which the kernel keeps: reading it costs the process nothing."""
+    try:
+        with open(f"/proc/{pid}/status") as lines:
+            for line in lines:
+                if line.startswith("VmHWM:"):
+                    return int(line.split()[1]) * 1024
+    except OSError:
+        pass
+    return 0
+
+
+class HighWaterMark(threading.Thread):
+    """Watches one process that starts no others, cheaply enough to take its time as well."""
+
+    def __init__(self, pid):
+        super().__init__(daemon=True)
+        self.pid, self.peak, self.processes, self.done = pid, 0, 1, threading.Event()
+
+    def run(self):
+        while not self.done.wait(SAMPLING_SECONDS):
+            self.peak = max(self.peak, _high_water_mark(self.pid))
 
 
 class MemorySampler(threading.Thread):
@@ -79,22 +105,23 @@ def _last_object(output):
     raise MeasurementFailed("printed no JSON")
 
 
-def run(command, cores, folder, timeout, memory=False, variables=None):
+def run(command, cores, folder, timeout, memory=None):
     """Runs a command on the given cores; it ends by printing a JSON object."""
     mark = uuid.uuid4().hex
     environment = {**os.environ, MARK: mark, "PYTHONWARNINGS": "ignore", "PYTHONDONTWRITEBYTECODE": "1",
-                   "RAY_TMPDIR": str(folder), **(variables or {})}
+                   "RAY_TMPDIR": str(folder)}
     for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "RAYON_NUM_THREADS", "PYTHONPATH"):
         environment.pop(name, None)  # every engine sets its own
     log = folder / "measurement.log"
-    sampler = MemorySampler(mark.encode()) if memory else None
+    sampler = None
     with open(log, "w") as errors:
         started_at, started = time.time(), time.perf_counter()
         child = subprocess.Popen(
             [str(word) for word in command], stdout=subprocess.PIPE, stderr=errors, text=True, cwd=folder,
             env=environment, preexec_fn=lambda: os.sched_setaffinity(0, cores),
         )
-        if sampler:
+        if memory:
+            sampler = MemorySampler(mark.encode()) if memory == ALL_PROCESSES else HighWaterMark(child.pid)
             sampler.start()
         try:
             output, _ = child.communicate(timeout=timeout)

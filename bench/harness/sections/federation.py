@@ -66,7 +66,7 @@ def data(bench, layout="cifar", train=CLIENTS * (TRAIN + TEST), test=GLOBAL_TEST
     return folder
 
 
-def run_formant(bench, path, memory=False):
+def run_formant(bench, path, memory=None):
     """Runs an experiment with the product itself; its rounds from the event log."""
     out = bench.folder / "run"
     shutil.rmtree(out, ignore_errors=True)
@@ -98,7 +98,7 @@ def run_formant(bench, path, memory=False):
     }
 
 
-def engines(bench, method, rounds, memory=False):
+def engines(bench, method, rounds, memory=None):
     """By name: a function that simulates some rounds in a fresh process."""
     folder = data(bench)
 

@@ -1,6 +1,7 @@
 """Peak memory of a run of rounds, over all processes of an engine."""
 
 from ..figures import number, shown, spread, table
+from ..process import ALL_PROCESSES
 from . import federation
 
 ROUNDS = 2
@@ -12,7 +13,7 @@ def measure(bench):
     for method in federation.METHODS:
         # Memory hardly varies; two repetitions show that.
         raw[method] = bench.alternate(
-            f"memory, {method}", federation.engines(bench, method, ROUNDS, memory=True), min(2, bench.repetitions))
+            f"memory, {method}", federation.engines(bench, method, ROUNDS, memory=ALL_PROCESSES), min(2, bench.repetitions))
     return raw
 
 
