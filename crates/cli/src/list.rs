@@ -122,7 +122,7 @@ pub(crate) fn networks(args: &JsonArgs) -> anyhow::Result<ExitCode> {
         )?;
     }
     text.push_str(
-        "\nparameters with 10 classes; options: hidden (mlp), norm, stem and width (resnet)\n",
+        "\nparameters with 10 classes; options: hidden (mlp); norm, stem and width (resnet); convolution (cnn, resnet)\n",
     );
     print(&text)?;
     Ok(ExitCode::SUCCESS)

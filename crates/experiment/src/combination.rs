@@ -2,7 +2,7 @@
 
 use crate::experiment::{number, text};
 use crate::{Experiment, ExperimentError};
-use formant_numerics::{CATALOGUE, Family};
+use formant_numerics::CATALOGUE;
 use toml::{Table, Value};
 
 /// The key of a section on whose value it depends which other keys mean something.
@@ -21,15 +21,14 @@ pub(crate) fn is_idle(section: &str, key: &str, chosen: &str) -> bool {
 
 /// The partitions or networks for which a key means something; `None` if it does for all.
 fn owners(section: &str, key: &str) -> Option<Vec<&'static str>> {
-    let networks = |family| {
-        let of_family = CATALOGUE.iter().filter(|entry| entry.family == family);
-        Some(of_family.map(|entry| entry.name).collect())
+    let networks = |option: &str| {
+        let takers = CATALOGUE.iter().filter(|entry| entry.family.takes(option));
+        Some(takers.map(|entry| entry.name).collect())
     };
     match (section, key) {
         ("data", "alpha") => Some(vec!["dirichlet"]),
         ("data", "classes_per_client") => Some(vec!["pathological"]),
-        ("network", "hidden") => networks(Family::Mlp),
-        ("network", "norm" | "stem" | "width") => networks(Family::ResNet),
+        ("network", option) if option != "name" => networks(option),
         _ => None,
     }
 }

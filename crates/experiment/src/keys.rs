@@ -186,6 +186,12 @@ pub const NETWORK: &[Key] = &[
         Default::Unset,
         "mlp: widths of the hidden layers, [200] unless set",
     ),
+    key(
+        "convolution",
+        Kind::Choice(&["fast", "direct"]),
+        Default::Unset,
+        "cnn and resnet: fast (minimal filtering where it applies) unless set; direct: by the definition, to compare",
+    ),
 ];
 
 /// `[train]`.
@@ -284,7 +290,7 @@ pub const RUNTIME: &[Key] = &[
     key(
         "memory",
         Kind::Text,
-        Default::Text("4GiB"),
+        Default::Text("384MiB"),
         "client states beyond this are kept on disk, e.g. \"1GiB\" or \"512MiB\"",
     ),
     key("checkpoint_every", whole(1), Default::Integer(10), "rounds between checkpoints"),

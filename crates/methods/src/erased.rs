@@ -5,6 +5,7 @@ use formant_numerics::Model;
 use serde::Serialize;
 use std::any::Any;
 use std::borrow::Cow;
+use std::io::Write;
 use std::marker::PhantomData;
 
 /// A state or message whose type only its method knows.
@@ -26,6 +27,12 @@ impl Value {
         self.0.encode().map_err(|error| MethodError::Encode(error.to_string()))
     }
 
+    /// Writes the same bytes without collecting them first: a large vector goes out as it lies in
+    /// memory. What the writer reports is the writer's to remember; here it is only a failure.
+    pub fn encode_to(&self, writer: &mut dyn Write) -> Result<(), MethodError> {
+        self.0.encode_to(writer).map_err(|error| MethodError::Encode(error.to_string()))
+    }
+
     /// Length of the encoding.
     pub fn encoded_len(&self) -> Result<usize, MethodError> {
         self.0.encoded_len().map_err(|error| MethodError::Encode(error.to_string()))
@@ -34,6 +41,7 @@ impl Value {
 
 trait Content: Send + Sync {
     fn encode(&self) -> postcard::Result<Vec<u8>>;
+    fn encode_to(&self, writer: &mut dyn Write) -> postcard::Result<()>;
     fn encoded_len(&self) -> postcard::Result<usize>;
     fn as_any(&self) -> &dyn Any;
     fn as_any_mut(&mut self) -> &mut dyn Any;
@@ -43,6 +51,10 @@ trait Content: Send + Sync {
 impl<T: Serialize + Send + Sync + 'static> Content for T {
     fn encode(&self) -> postcard::Result<Vec<u8>> {
         postcard::to_stdvec(self)
+    }
+
+    fn encode_to(&self, writer: &mut dyn Write) -> postcard::Result<()> {
+        postcard::to_io(self, writer).map(|_| ())
     }
 
     fn encoded_len(&self) -> postcard::Result<usize> {

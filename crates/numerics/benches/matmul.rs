@@ -5,7 +5,7 @@
 #![expect(unsafe_code, reason = "the interface of the `gemm` crate is one unsafe function")]
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use formant_numerics::bench::{Product, fully_connected};
+use formant_numerics::bench::{FullyConnected, Product};
 use formant_numerics::{Rng, Stream};
 use std::time::Duration;
 
@@ -74,12 +74,13 @@ fn products(c: &mut Criterion) {
     }
     for batch in [10, 64] {
         let (outputs, k) = (512, 1_600);
-        let (x, w, bias) = (random(batch * k, 1), random(outputs * k, 2), random(outputs, 3));
+        let (x, w) = (random(batch * k, 1), random(outputs * k, 2));
+        let mut layer = FullyConnected::new(&w, k, batch);
         let mut y = vec![0.0; batch * outputs];
         let name = format!("cnn fc1, batch {batch}");
         group.throughput(Throughput::Elements((batch * outputs * k) as u64));
         group.bench_function(BenchmarkId::new("ours", &name), |bench| {
-            bench.iter(|| fully_connected(&x, &w, &bias, &mut y, k));
+            bench.iter(|| layer.forward(&x, &mut y));
         });
         group.bench_function(BenchmarkId::new("gemm crate", &name), |bench| {
             bench.iter(|| theirs((batch, outputs, k), &x, &w, true, &mut y));

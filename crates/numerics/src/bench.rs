@@ -1,6 +1,7 @@
 //! The seam through which the benchmarks reach the matrix products. Not part of the interface.
 
 use crate::gemm::{self, Panels, Strided, Target};
+use crate::layer::{Linear, Need, Scratch};
 
 /// Our product of plain row-major matrices, with its packing buffers.
 #[derive(Debug)]
@@ -33,7 +34,34 @@ impl Product {
     }
 }
 
-/// `Y = X·Wᵀ + bias`, the forward pass of a fully connected layer: `X` of `n × k`, `W` of `o × k`.
-pub fn fully_connected(x: &[f32], w: &[f32], bias: &[f32], y: &mut [f32], k: usize) {
-    gemm::dot_rows(x, w, bias, y, k);
+/// `Y = X·Wᵀ + b`, the forward pass of a fully connected layer: `X` of `n × k`, `W` of `o × k`.
+#[derive(Debug)]
+pub struct FullyConnected {
+    layer: Linear,
+    parameters: Vec<f32>,
+    scratch: Scratch,
+}
+
+impl FullyConnected {
+    /// A layer with zero bias, for batches of up to `n`.
+    pub fn new(weight: &[f32], inputs: usize, n: usize) -> Self {
+        let outputs = weight.len() / inputs;
+        let mut parameters = weight.to_vec();
+        parameters.resize(weight.len() + outputs, 0.0);
+        let layer = Linear {
+            inputs,
+            outputs,
+            weight: 0..weight.len(),
+            bias: weight.len()..parameters.len(),
+            relu: false,
+        };
+        let scratch = Need::columns(layer.scratch(n)).allocate();
+        Self { layer, parameters, scratch }
+    }
+
+    /// One forward pass.
+    pub fn forward(&mut self, x: &[f32], y: &mut [f32]) {
+        let n = x.len() / self.layer.inputs;
+        self.layer.forward(&self.parameters, x, y, &mut self.scratch, n);
+    }
 }

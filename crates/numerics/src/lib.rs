@@ -22,9 +22,11 @@ pub use error::NumericsError;
 pub use layout::{Layout, Part, Tensor};
 pub use loss::{accuracy_and_loss, cross_entropy};
 pub use model::{Model, floats};
+#[doc(hidden)]
+pub use network::LayerTime;
 pub use network::{
-    Batch, CATALOGUE, Family, Network, NetworkSpec, Norm, Output, OutputGradient, Pass, Stem,
-    Workspace,
+    Batch, CATALOGUE, Convolution, Family, Network, NetworkSpec, Norm, Output, OutputGradient,
+    Pass, Stem, Workspace,
 };
 pub use rng::{Rng, Stream};
 pub use sgd::{Sgd, Worker};

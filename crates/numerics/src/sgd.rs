@@ -27,6 +27,11 @@ impl Sgd {
     pub fn plain(learning_rate: f32) -> Self {
         Self { learning_rate, momentum: 0.0, weight_decay: 0.0, clip: None }
     }
+
+    /// Whether a step needs no velocity.
+    fn is_plain(&self) -> bool {
+        self.momentum == 0.0 && self.weight_decay == 0.0
+    }
 }
 
 /// All memory that one training step touches, allocated once and used for every client that a
@@ -41,6 +46,8 @@ pub struct Worker {
     pub labels: Vec<u32>,
     gradient: Vec<f32>,
     velocity: Vec<f32>,
+    /// Whether the velocity is an earlier phase's.
+    velocity_is_stale: bool,
     d_logits: Vec<f32>,
     /// By scope and length.
     spectra: [[Option<Arc<Spectrum>>; 2]; 2],
@@ -57,6 +64,7 @@ impl Worker {
             labels: Vec::with_capacity(batch),
             gradient: vec![0.0; d],
             velocity: vec![0.0; d],
+            velocity_is_stale: false,
             d_logits: vec![0.0; batch * network.classes()],
             spectra: [[None, None], [None, None]],
             steps: 0,
@@ -76,7 +84,8 @@ impl Worker {
 
     /// Forgets the velocity: every phase starts at rest.
     pub fn begin_phase(&mut self) {
-        self.velocity.fill(0.0);
+        // Plain SGD has none, so it is zeroed by the step that uses it.
+        self.velocity_is_stale = true;
         self.steps = 0;
     }
 
@@ -100,6 +109,10 @@ impl Worker {
             if norm > f64::from(clip) {
                 vector::scale((f64::from(clip) / norm) as f32, gradient);
             }
+        }
+        if self.velocity_is_stale && !sgd.is_plain() {
+            self.velocity.fill(0.0);
+            self.velocity_is_stale = false;
         }
         update(sgd, &mut model.parameters[range.clone()], gradient, &mut self.velocity[range]);
         Ok(objective)
@@ -137,7 +150,7 @@ fn update(sgd: &Sgd, w: &mut [f32], gradient: &[f32], velocity: &mut [f32]) {
     vectorised(
         #[inline(always)]
         || {
-            if momentum == 0.0 && weight_decay == 0.0 {
+            if sgd.is_plain() {
                 for (w, g) in w.iter_mut().zip(gradient) {
                     *w -= learning_rate * g;
                 }

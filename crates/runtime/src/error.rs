@@ -3,6 +3,7 @@
 use formant_methods::MethodError;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// A run could not start, go on or be resumed.
 #[derive(Debug, thiserror::Error)]
@@ -51,6 +52,9 @@ pub enum RuntimeError {
         /// The run folder.
         path: PathBuf,
     },
+    /// A thread that reads or writes for the workers failed; whoever waits for it is told why.
+    #[error(transparent)]
+    Background(Arc<RuntimeError>),
     /// A method failed where no client can be blamed.
     #[error(transparent)]
     Method(#[from] MethodError),

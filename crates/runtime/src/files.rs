@@ -2,23 +2,27 @@
 
 use crate::RuntimeError;
 use std::fs::{self, File, TryLockError};
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::Path;
 
 /// Writes a file so that a crash leaves the old one or the new one, never half of one.
 pub fn write_atomic(path: &Path, bytes: &[u8]) -> Result<(), RuntimeError> {
-    write_renamed(path, bytes, true)
+    write_renamed_by(path, true, |file| file.write_all(bytes))
 }
 
-/// The same without waiting for the disk: whole after a killed process, but after a power cut only
-/// as far as a checksum says.
-pub(crate) fn write_renamed(path: &Path, bytes: &[u8], sync: bool) -> Result<(), RuntimeError> {
+/// The same with a writer; without `sync` it does not wait for the disk: whole after a killed
+/// process, but after a power cut only as far as a checksum says.
+pub(crate) fn write_renamed_by(
+    path: &Path,
+    sync: bool,
+    fill: impl FnOnce(&mut File) -> io::Result<()>,
+) -> Result<(), RuntimeError> {
     let mut name = path.file_name().unwrap_or_default().to_os_string();
     name.push(".tmp");
     let temporary = path.with_file_name(name);
     let fail = |source| RuntimeError::file("write", path, source);
     let mut file = File::create(&temporary).map_err(fail)?;
-    file.write_all(bytes).map_err(fail)?;
+    fill(&mut file).map_err(fail)?;
     if sync {
         file.sync_data().map_err(fail)?;
     }

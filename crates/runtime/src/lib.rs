@@ -9,6 +9,7 @@ mod recorder;
 mod resumption;
 pub mod sim;
 mod store;
+mod sync;
 
 pub use checkpoint::{CHECKPOINT_FILE, Checkpoint};
 pub use error::RuntimeError;

@@ -76,10 +76,22 @@ fn checkpoint(run_dir: &std::path::Path) -> (u64, u64) {
 
 #[test]
 fn a_killed_run_resumes_to_the_same_bits() {
+    killed_and_resumed("1GiB");
+}
+
+#[test]
+fn a_run_killed_while_states_come_from_disk_and_go_there_resumes_to_the_same_bits() {
+    // Room for one state of eight.
+    killed_and_resumed("200KB");
+}
+
+fn killed_and_resumed(memory: &str) {
     let terminal = Terminal::new();
     terminal.write("long.toml", LONG);
     let run_dir = terminal.path("run");
-    let mut child = start(&terminal, &["run", "long.toml", "--quiet", "--out", "run"]);
+    let memory = format!("runtime.memory={memory}");
+    let run = ["run", "long.toml", "--quiet", "--out", "run", "--set", &memory];
+    let mut child = start(&terminal, &run);
     // In the second method, behind a checkpoint and some rounds further.
     wait_until(&mut child, || {
         let (method, round) = checkpoint(&run_dir);

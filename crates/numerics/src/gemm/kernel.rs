@@ -1,7 +1,20 @@
 //! The register tiles: the only module with `unsafe`, for the vector instructions.
 #![expect(unsafe_code, reason = "vector intrinsics and a run-time choice of instruction set")]
 
+mod lanes;
+mod pool;
+mod shifted;
+mod simd;
+mod sparse;
+mod unpacked;
+
 use super::WIDTH;
+pub(crate) use lanes::{deinterleave, interleave};
+pub(crate) use pool::PairRow;
+pub(crate) use shifted::{ShiftedRow, Shifts};
+pub(crate) use simd::{LaneWork, Lanes, with_lanes};
+pub(crate) use sparse::Entries;
+pub(super) use unpacked::{Strides, unpacked_product};
 
 /// The part of a tile that lies inside the target.
 #[derive(Clone, Copy)]

@@ -13,12 +13,17 @@
 mod dot;
 mod kernel;
 mod operand;
+mod unpacked;
 
 pub(crate) use dot::dot_rows;
-pub(crate) use kernel::vectorised;
 #[cfg(test)]
 pub(crate) use kernel::with_portable;
+pub(crate) use kernel::{
+    Entries, LaneWork, Lanes, PairRow, ShiftedRow, Shifts, deinterleave, interleave, vectorised,
+    with_lanes,
+};
 pub(crate) use operand::{Operand, Strided, Windows, WindowsTransposed};
+pub(crate) use unpacked::{Groups, Outer, Rows, multiply_unpacked};
 
 /// Depth of one packed block. Part of the results: it fixes the order of summation.
 const DEPTH_BLOCK: usize = 256;
@@ -27,7 +32,7 @@ const COLUMN_BLOCK: usize = 480;
 /// Rows of `A` packed at a time, a multiple of the tile's height.
 const ROW_BLOCK: usize = 144;
 /// Width of the register tile.
-const WIDTH: usize = 16;
+pub(crate) const WIDTH: usize = 16;
 /// Windows are copied in whole vectors that may run past the end of a panel by less than this.
 pub(crate) const SLACK: usize = 32;
 
@@ -114,7 +119,7 @@ pub(crate) fn multiply(
 
 /// Covers `rows` with tiles of height six, or four where that wastes less; yields each tile's
 /// first row and height.
-fn heights(rows: usize) -> impl Iterator<Item = (usize, usize)> {
+pub(crate) fn heights(rows: usize) -> impl Iterator<Item = (usize, usize)> {
     let mut i = 0;
     core::iter::from_fn(move || {
         let left = rows.checked_sub(i).filter(|left| *left > 0)?;

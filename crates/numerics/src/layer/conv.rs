@@ -8,9 +8,10 @@
 //!   with the flipped kernel; any other goes through columns `Wᵀ dY`, added back where they came
 //!   from.
 
-use super::{InputGradient, Scratch};
+use super::winograd::Winograd;
+use super::{InputGradient, Need, Scratch};
 use crate::Shape;
-use crate::gemm::{SLACK, Strided, Target, Windows, WindowsTransposed, multiply};
+use crate::gemm::{SLACK, Strided, Target, WIDTH, Windows, WindowsTransposed, multiply};
 use core::ops::Range;
 
 /// Output positions whose columns are made at a time on the way back to the input, about: whole
@@ -27,6 +28,16 @@ pub(crate) struct Conv {
     pub(crate) padding: usize,
     pub(crate) weight: Range<usize>,
     pub(crate) bias: Option<Range<usize>>,
+    /// Never by minimal filtering.
+    pub(crate) direct: bool,
+    /// A maximum pooling reads the output, so most of its gradient is zero.
+    pub(crate) before_pooling: bool,
+}
+
+/// A convolution by minimal filtering.
+enum Fast {
+    Three(Winograd<4, 3>),
+    Five(Winograd<2, 5>),
 }
 
 impl Conv {
@@ -44,11 +55,11 @@ impl Conv {
     }
 
     /// Kernel taps: input channels times kernel area.
-    fn depth(&self) -> usize {
+    pub(super) fn depth(&self) -> usize {
         self.input.channels * self.kernel.0 * self.kernel.1
     }
 
-    fn padded_size(&self) -> (usize, usize) {
+    pub(super) fn padded_size(&self) -> (usize, usize) {
         (self.input.height + 2 * self.padding, self.input.width + 2 * self.padding)
     }
 
@@ -68,21 +79,51 @@ impl Conv {
             && 4 * self.input.plane() <= 5 * self.output.plane()
     }
 
-    /// Scratch floats: padded image, column chunk, rearranged weights.
-    pub(crate) fn scratch(&self, n: usize) -> (usize, usize, usize) {
+    /// The minimal-filtering form of a stride-1 convolution of 3x3 or 5x5 over whole groups of
+    /// channels.
+    fn fast(&self) -> Option<Fast> {
+        let whole = [self.input.channels, self.output.channels].map(|c| c.is_multiple_of(WIDTH));
+        if self.direct || self.stride != 1 || whole != [true, true] || self.padding >= self.kernel.0
+        {
+            return None;
+        }
+        let Self { input, output, padding, .. } = *self;
+        match self.kernel {
+            (3, 3) => Some(Fast::Three(Winograd { input, output, padding })),
+            (5, 5) => Some(Fast::Five(Winograd { input, output, padding })),
+            _ => None,
+        }
+    }
+
+    /// Scratch for a batch.
+    pub(crate) fn need(&self, n: usize) -> Need {
+        match self.fast() {
+            Some(Fast::Three(conv)) => {
+                return Need { transforms: conv.sizes(n), ..Need::default() };
+            }
+            Some(Fast::Five(conv)) => return Need { transforms: conv.sizes(n), ..Need::default() },
+            None if self.is_pointwise() => return Need::default(),
+            None => {}
+        }
         let (hp, wp) = self.padded_size();
-        let input = if self.padding > 0 { self.input.channels * n * hp * wp } else { 0 };
-        if self.is_pointwise() {
-            return (0, 0, 0);
+        let mut need = Need { taps: self.depth(), ..Need::default() };
+        if self.padding > 0 {
+            need.padded = self.input.channels * n * hp * wp + SLACK;
+        }
+        if self.sums_entries() {
+            need.positions = self.output.plane();
+            need.columns = self.output.channels * self.input.channels * self.kernel.0 * 8;
         }
         if self.flips() {
             let edge = 2 * (self.kernel.0 - 1 - self.padding);
             let plane = (self.output.height + edge) * (self.output.width + edge);
-            let gradient = self.output.channels * n * plane;
-            (input.max(gradient) + SLACK, 0, self.weight.len())
+            need.padded = need.padded.max(self.output.channels * n * plane + SLACK);
+            need.weights = self.weight.len();
         } else {
-            (input + SLACK, self.depth() * self.chunk_images() * self.output.plane(), 0)
+            let chunk = self.chunk_images() * self.output.plane();
+            need.columns = need.columns.max(self.depth() * chunk);
         }
+        need
     }
 
     /// The windows over an image that is padded already.
@@ -107,10 +148,27 @@ impl Conv {
         n: usize,
     ) {
         let positions = n * self.output.plane();
-        let weight =
-            Strided { data: &parameters[self.weight.clone()], lane: self.depth(), depth: 1 };
-        if let Some(bias) = &self.bias {
-            for (row, bias) in output.chunks_exact_mut(positions).zip(&parameters[bias.clone()]) {
+        let weights = (&parameters[self.weight.clone()], self.bias.clone().map(|b| &parameters[b]));
+        if let Some(fast) = self.fast() {
+            match fast {
+                Fast::Three(c) => c.forward(weights, input, output, &mut scratch.transforms, n),
+                Fast::Five(c) => c.forward(weights, input, output, &mut scratch.transforms, n),
+            }
+            return;
+        }
+        let image = if self.padding == 0 {
+            input
+        } else {
+            pad(input, &mut scratch.padded, self.input, self.padding, n);
+            &scratch.padded
+        };
+        if self.shifts() {
+            self.forward_by_shifts(weights, image, output, &mut scratch.shifts, n);
+            return;
+        }
+        let weight = Strided { data: weights.0, lane: self.depth(), depth: 1 };
+        if let Some(bias) = weights.1 {
+            for (row, bias) in output.chunks_exact_mut(positions).zip(bias) {
                 row.fill(*bias);
             }
         }
@@ -120,12 +178,8 @@ impl Conv {
         if self.is_pointwise() {
             let columns = Strided { data: input, lane: 1, depth: positions };
             multiply(extent, &weight, &columns, target, &mut scratch.panels);
-        } else if self.padding == 0 {
-            multiply(extent, &weight, &self.windows(input, n), target, &mut scratch.panels);
         } else {
-            pad(input, &mut scratch.padded, self.input, self.padding, n);
-            let windows = self.windows(&scratch.padded, n);
-            multiply(extent, &weight, &windows, target, &mut scratch.panels);
+            multiply(extent, &weight, &self.windows(image, n), target, &mut scratch.panels);
         }
     }
 
@@ -140,29 +194,43 @@ impl Conv {
     ) {
         let positions = d_output.len() / self.output.channels;
         let n = positions / self.output.plane();
-        if let Some(bias) = &self.bias {
-            for (b, row) in gradient[bias.clone()].iter_mut().zip(d_output.chunks_exact(positions))
-            {
+        let own = self.weight.start..self.bias.as_ref().unwrap_or(&self.weight).end;
+        // The bias follows the weights in every layout.
+        let (d_weight, d_bias) = gradient[own].split_at_mut(self.weight.len());
+        if self.fast().is_some() || !self.sums_entries() {
+            for (b, row) in d_bias.iter_mut().zip(d_output.chunks_exact(positions)) {
                 *b = super::batch_norm::sum(row) as f32;
             }
         }
-        let extent = (self.output.channels, self.depth(), positions);
-        let rows = Strided { data: d_output, lane: positions, depth: 1 };
-        let target = Target {
-            data: &mut gradient[self.weight.clone()],
-            row_stride: self.depth(),
-            accumulate: false,
-        };
-        if self.is_pointwise() {
-            let columns = Strided { data: input, lane: positions, depth: 1 };
-            multiply(extent, &rows, &columns, target, &mut scratch.panels);
-        } else if self.padding == 0 {
-            let windows = WindowsTransposed(self.windows(input, n));
-            multiply(extent, &rows, &windows, target, &mut scratch.panels);
+        if let Some(fast) = self.fast() {
+            let weight = &parameters[self.weight.clone()];
+            let (sides, work) = ((input, d_output), &mut scratch.transforms);
+            match fast {
+                Fast::Three(c) => c.backward(weight, sides, d_input, d_weight, work, n),
+                Fast::Five(c) => c.backward(weight, sides, d_input, d_weight, work, n),
+            }
+            return;
+        }
+        let image = if self.padding == 0 {
+            input
         } else {
             pad(input, &mut scratch.padded, self.input, self.padding, n);
-            let windows = WindowsTransposed(self.windows(&scratch.padded, n));
-            multiply(extent, &rows, &windows, target, &mut scratch.panels);
+            &scratch.padded
+        };
+        if self.sums_entries() {
+            let memory = (&mut scratch.entries, &mut *scratch.columns, &mut scratch.shifts);
+            self.weight_gradient_by_entries(image, d_output, (d_weight, d_bias), memory, n);
+        } else {
+            let extent = (self.output.channels, self.depth(), positions);
+            let rows = Strided { data: d_output, lane: positions, depth: 1 };
+            let target = Target { data: d_weight, row_stride: self.depth(), accumulate: false };
+            if self.is_pointwise() {
+                let columns = Strided { data: input, lane: positions, depth: 1 };
+                multiply(extent, &rows, &columns, target, &mut scratch.panels);
+            } else {
+                let windows = WindowsTransposed(self.windows(image, n));
+                multiply(extent, &rows, &windows, target, &mut scratch.panels);
+            }
         }
         let Some(mut target) = d_input else { return };
         let weight = &parameters[self.weight.clone()];
@@ -320,3 +388,6 @@ fn pad(image: &[f32], padded: &mut [f32], shape: Shape, border: usize, n: usize)
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

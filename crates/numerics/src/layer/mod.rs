@@ -11,6 +11,9 @@ mod conv;
 mod group_norm;
 mod linear;
 mod pool;
+mod scratch;
+mod shifts;
+mod winograd;
 
 pub(crate) use activation::{add_backward, add_forward, flatten_backward, flatten_forward};
 pub(crate) use batch_norm::BatchNorm;
@@ -18,20 +21,7 @@ pub(crate) use conv::Conv;
 pub(crate) use group_norm::GroupNorm;
 pub(crate) use linear::Linear;
 pub(crate) use pool::{AveragePool, GlobalAveragePool, MaxPool, Window};
-
-use crate::gemm::Panels;
-
-/// Memory that layers share while they work, sized once.
-#[derive(Debug)]
-pub(crate) struct Scratch {
-    pub(crate) panels: Panels,
-    /// A zero-padded copy of a convolution's input or output gradient.
-    pub(crate) padded: Vec<f32>,
-    /// One chunk of a column matrix.
-    pub(crate) columns: Vec<f32>,
-    /// Rearranged weights.
-    pub(crate) weights: Vec<f32>,
-}
+pub(crate) use scratch::{Need, Scratch};
 
 /// What a layer keeps from its forward pass for its backward pass.
 #[derive(Debug, Default)]

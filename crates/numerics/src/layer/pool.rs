@@ -2,7 +2,7 @@
 
 use super::InputGradient;
 use crate::Shape;
-use crate::gemm::vectorised;
+use crate::gemm::{PairRow, vectorised};
 
 /// Geometry that maximum and average pooling share.
 #[derive(Debug, Clone, Copy)]
@@ -143,11 +143,22 @@ impl MaxPool {
         let rows = x.chunks_exact(2 * wi).zip(target.chunks_exact_mut(2 * wi));
         for ((x, target), (y, d)) in rows.zip(y.chunks_exact(wo).zip(d.chunks_exact(wo))) {
             let (top, bottom) = x.split_at(wi);
-            let (top, bottom) = (top.as_chunks::<2>().0, bottom.as_chunks::<2>().0);
             let (to_top, to_bottom) = target.split_at_mut(wi);
+            let mut done = 0;
+            if !accumulate {
+                let mut row = PairRow {
+                    inputs: [top, bottom],
+                    d_inputs: [to_top, to_bottom],
+                    output: y,
+                    d_output: d,
+                    relu: self.relu,
+                };
+                done = row.send_back();
+            }
+            let (top, bottom) = (top.as_chunks::<2>().0, bottom.as_chunks::<2>().0);
             let (to_top, to_bottom) =
                 (to_top.as_chunks_mut::<2>().0, to_bottom.as_chunks_mut::<2>().0);
-            for ox in 0..wo {
+            for ox in done..wo {
                 let (y, a, b) = (y[ox], top[ox], bottom[ox]);
                 let d = if self.relu && y <= 0.0 { 0.0 } else { d[ox] };
                 let hit = [a[0] == y, a[1] == y, b[0] == y, b[1] == y];
@@ -283,6 +294,34 @@ impl GlobalAveragePool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{Rng, Stream};
+
+    #[test]
+    fn the_portable_path_sends_the_same_gradient_back() {
+        let mut rng = Rng::new(1, Stream::Test, 0, 0);
+        for (width, relu) in [(2, true), (6, false), (8, true), (10, true), (28, false), (28, true)]
+        {
+            let (input, output) = (Shape::new(3, 4, width), Shape::new(3, 2, width / 2));
+            let window = Window { input, output, kernel: 2, stride: 2, padding: 0 };
+            let pool = MaxPool { window, relu };
+            // Few different values, so that many windows have ties, and some all negative.
+            let x: Vec<f32> = (0..2 * input.len()).map(|_| rng.normal().round() as f32).collect();
+            let d: Vec<f32> = (0..2 * output.len()).map(|_| rng.normal() as f32).collect();
+            let mut y = vec![0.0; 2 * output.len()];
+            pool.forward(&x, &mut y, 2);
+            let run = || {
+                let mut data = vec![f32::NAN; x.len()];
+                let mut target = InputGradient { data: &mut data, accumulate: false };
+                pool.backward((&x, &y), &d, &mut target);
+                data
+            };
+            let fast = run();
+            assert_eq!(fast, crate::gemm::with_portable(run));
+            let sent: f32 = fast.iter().sum();
+            let wanted = y.iter().zip(&d).filter(|(y, _)| !relu || **y > 0.0);
+            assert!((sent - wanted.map(|(_, d)| d).sum::<f32>()).abs() < 1e-4);
+        }
+    }
 
     #[test]
     fn a_nan_anywhere_in_the_window_is_seen() {

@@ -1,7 +1,7 @@
 //! Builds a tape layer by layer, drawing up the layout as it goes.
 
 use super::tape::{Draw, Init, Node, Op, Tape};
-use super::{Network, Norm};
+use super::{Convolution, Network, Norm};
 use crate::layer::{
     AveragePool, BatchNorm, Conv, GlobalAveragePool, GroupNorm, Linear, MaxPool, Window,
 };
@@ -18,6 +18,8 @@ pub(super) struct Builder {
     inits: Vec<Init>,
     buffer_inits: Vec<Init>,
     current: usize,
+    /// For the convolutions to come.
+    pub(super) convolution: Convolution,
 }
 
 /// A convolution to add.
@@ -42,6 +44,7 @@ impl Builder {
             inits: Vec::new(),
             buffer_inits: Vec::new(),
             current: 0,
+            convolution: Convolution::default(),
         }
     }
 
@@ -96,6 +99,8 @@ impl Builder {
             padding: spec.padding,
             weight,
             bias,
+            direct: self.convolution == Convolution::Direct,
+            before_pooling: false,
         };
         self.push(Op::Conv(conv), output);
         Ok(())
@@ -168,6 +173,11 @@ impl Builder {
         relu: bool,
     ) -> Result<(), NumericsError> {
         let window = self.window("maximum", kernel, stride, padding)?;
+        if let Some(Node { op: Op::Conv(conv), output, .. }) = self.nodes.last_mut()
+            && *output == self.current
+        {
+            conv.before_pooling = kernel > 1;
+        }
         self.push(Op::MaxPool(MaxPool { window, relu }), window.output);
         Ok(())
     }

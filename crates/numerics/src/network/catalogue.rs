@@ -26,6 +26,17 @@ pub enum Stem {
     Imagenet,
 }
 
+/// How stride-1 convolutions of 3x3 and 5x5 over whole groups of sixteen channels are computed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Convolution {
+    /// By Winograd's minimal filtering: a third of the multiplications, about the same rounding.
+    #[default]
+    Fast,
+    /// As the definition has it, like every other convolution.
+    Direct,
+}
+
 /// What a family of networks lets a user choose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Family {
@@ -33,8 +44,22 @@ pub enum Family {
     Fixed,
     /// Hidden widths.
     Mlp,
-    /// Norm, stem and width.
+    /// How convolutions are computed.
+    Convolutional,
+    /// Norm, stem, width, and how convolutions are computed.
     ResNet,
+}
+
+impl Family {
+    /// Whether an option means something for the family.
+    pub fn takes(self, option: &str) -> bool {
+        match option {
+            "norm" | "stem" | "width" => self == Self::ResNet,
+            "convolution" => matches!(self, Self::Convolutional | Self::ResNet),
+            "hidden" => self == Self::Mlp,
+            _ => false,
+        }
+    }
 }
 
 /// Builds a network for the shape of a sample and a number of classes.
@@ -80,14 +105,14 @@ pub const CATALOGUE: &[Entry] = &[
     Entry {
         name: "lenet5",
         summary: "LeNet-5 with ReLU and maximum pooling (44,426 parameters on 28x28x1)",
-        family: Family::Fixed,
-        build: |_, input, classes| convolutional(input, classes, [6, 16], &[120, 84]),
+        family: Family::Convolutional,
+        build: |spec, input, classes| convolutional(spec, (input, classes), [6, 16], &[120, 84]),
     },
     Entry {
         name: "cnn",
         summary: "two 5x5 convolutions and a hidden layer of 512 (878,538 parameters on 32x32x3)",
-        family: Family::Fixed,
-        build: |_, input, classes| convolutional(input, classes, [32, 64], &[512]),
+        family: Family::Convolutional,
+        build: |spec, input, classes| convolutional(spec, (input, classes), [32, 64], &[512]),
     },
     Entry {
         name: "resnet18",
@@ -135,12 +160,22 @@ pub struct NetworkSpec {
     /// `mlp`: hidden widths.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hidden: Option<Vec<usize>>,
+    /// Convolutional and residual networks: fast unless said otherwise.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub convolution: Option<Convolution>,
 }
 
 impl NetworkSpec {
     /// A network with its default options.
     pub fn named(name: &str) -> Self {
-        Self { name: name.into(), norm: None, stem: None, width: None, hidden: None }
+        Self {
+            name: name.into(),
+            norm: None,
+            stem: None,
+            width: None,
+            hidden: None,
+            convolution: None,
+        }
     }
 
     /// Builds it for images of a shape.
@@ -149,13 +184,14 @@ impl NetworkSpec {
             .iter()
             .find(|e| e.name == self.name)
             .ok_or_else(|| NumericsError::UnknownNetwork { name: self.name.clone() })?;
-        for (option, given, wanted) in [
-            ("norm", self.norm.is_some(), Family::ResNet),
-            ("stem", self.stem.is_some(), Family::ResNet),
-            ("width", self.width.is_some(), Family::ResNet),
-            ("hidden", self.hidden.is_some(), Family::Mlp),
+        for (option, given) in [
+            ("norm", self.norm.is_some()),
+            ("stem", self.stem.is_some()),
+            ("width", self.width.is_some()),
+            ("hidden", self.hidden.is_some()),
+            ("convolution", self.convolution.is_some()),
         ] {
-            if given && entry.family != wanted {
+            if given && !entry.family.takes(option) {
                 return Err(NumericsError::IdleOption { network: self.name.clone(), option });
             }
         }
@@ -168,12 +204,13 @@ impl NetworkSpec {
 
 /// Two unpadded 5x5 convolutions, each with ReLU and 2x2 maximum pooling, then hidden layers.
 fn convolutional(
-    input: Shape,
-    classes: usize,
+    spec: &NetworkSpec,
+    (input, classes): (Shape, usize),
     channels: [usize; 2],
     hidden: &[usize],
 ) -> Result<Box<dyn Network>, NumericsError> {
     let mut net = Builder::new(input, classes);
+    net.convolution = spec.convolution.unwrap_or_default();
     for (i, channels) in channels.into_iter().enumerate() {
         let spec = ConvSpec { channels, kernel: 5, stride: 1, padding: 0, bias: true };
         net.conv(&format!("conv{}", i + 1), spec)?;
@@ -193,6 +230,7 @@ fn residual(
     shape: (Block, [usize; 4]),
 ) -> Result<Box<dyn Network>, NumericsError> {
     let mut net = Builder::new(input, classes);
+    net.convolution = spec.convolution.unwrap_or_default();
     // Beyond 64 pixels a 3x3 stem at full resolution is no longer what anybody trains.
     let by_size = if input.height.max(input.width) <= 64 { Stem::Cifar } else { Stem::Imagenet };
     resnet::body(

@@ -6,9 +6,12 @@ mod resnet;
 mod tape;
 #[cfg(test)]
 mod tests;
+mod timing;
 
-pub use catalogue::{CATALOGUE, Family, NetworkSpec, Norm, Stem};
+pub use catalogue::{CATALOGUE, Convolution, Family, NetworkSpec, Norm, Stem};
 pub use tape::Workspace;
+#[doc(hidden)]
+pub use timing::LayerTime;
 
 use crate::{Layout, Model, Part, Rng, Shape};
 

@@ -1,10 +1,11 @@
 //! The engine: a fixed list of layers over numbered activations, run forwards and backwards.
 
+use super::timing::{LayerTime, Stopwatch};
 use super::{Batch, Network, Output, OutputGradient, Pass};
-use crate::gemm::{Panels, SLACK};
+use crate::gemm::SLACK;
 use crate::layer::{
     AveragePool, BatchNorm, Conv, GlobalAveragePool, GroupNorm, InputGradient, Linear, MaxPool,
-    Saved, Scratch, add_backward, add_forward, flatten_backward, flatten_forward,
+    Need, Saved, Scratch, add_backward, add_forward, flatten_backward, flatten_forward,
 };
 use crate::{Layout, Model, Part, Rng, Shape};
 use core::mem::take;
@@ -128,18 +129,34 @@ pub struct Workspace {
     gradients: Vec<Vec<f32>>,
     saved: Vec<Saved>,
     scratch: Scratch,
+    stopwatch: Stopwatch,
+}
+
+impl Workspace {
+    /// From now on, passes are timed layer by layer.
+    #[doc(hidden)]
+    pub fn time_layers(&mut self) {
+        self.stopwatch.switch_on();
+    }
+
+    /// What [`Workspace::time_layers`] has seen.
+    #[doc(hidden)]
+    pub fn layer_times(&self) -> &[LayerTime] {
+        self.stopwatch.layers()
+    }
 }
 
 #[cfg(test)]
 impl Workspace {
     /// Leaves NaN wherever a pass of a diverged client could.
     pub(super) fn poison(&mut self) {
-        let Scratch { padded, columns, weights, .. } = &mut self.scratch;
+        let Scratch { padded, columns, weights, transforms, .. } = &mut self.scratch;
         for values in self
             .activations
             .iter_mut()
             .chain(&mut self.gradients)
             .chain([padded, columns, weights])
+            .chain(transforms.buffers())
             .chain(self.saved.iter_mut().map(|saved| &mut saved.values))
         {
             values.fill(f32::NAN);
@@ -177,7 +194,8 @@ impl Tape {
         work: &mut Workspace,
     ) {
         let n = work.n;
-        for (node, saved) in self.nodes.iter().zip(&mut work.saved) {
+        work.stopwatch.start(&self.nodes, &self.plan.trained);
+        for (i, (node, saved)) in self.nodes.iter().zip(&mut work.saved).enumerate() {
             let mut output = take(&mut work.activations[node.output]);
             let input = &work.activations[node.input];
             match &node.op {
@@ -188,7 +206,9 @@ impl Tape {
                     &mut work.scratch,
                     n,
                 ),
-                Op::Linear(linear) => linear.forward(parameters, input, &mut output, n),
+                Op::Linear(linear) => {
+                    linear.forward(parameters, input, &mut output, &mut work.scratch, n);
+                }
                 Op::BatchNorm(norm) => match &mut buffers {
                     Some(buffers) => {
                         norm.forward((parameters, buffers), input, &mut output, saved, n);
@@ -212,6 +232,7 @@ impl Tape {
                 }
             }
             work.activations[node.output] = output;
+            work.stopwatch.lap(i, false);
         }
     }
 }
@@ -254,17 +275,13 @@ impl Network for Tape {
     }
 
     fn workspace(&self, batch: usize) -> Workspace {
-        let (mut padded, mut columns, mut weights) = (0, 0, 0);
+        let mut need = Need::default();
         let mut saved: Vec<Saved> = Vec::with_capacity(self.nodes.len());
         for node in &self.nodes {
             let mut values = 0;
             match &node.op {
-                Op::Conv(conv) => {
-                    let need = conv.scratch(batch);
-                    padded = padded.max(need.0);
-                    columns = columns.max(need.1);
-                    weights = weights.max(need.2);
-                }
+                Op::Conv(conv) => need = need.max(conv.need(batch)),
+                Op::Linear(linear) => need = need.max(Need::columns(linear.scratch(batch))),
                 Op::BatchNorm(norm) => values = 2 * norm.channels,
                 Op::GroupNorm(norm) => values = 2 * norm.groups * batch,
                 _ => {}
@@ -279,12 +296,8 @@ impl Network for Tape {
             activations: buffers(&self.sizes),
             gradients: buffers(&self.plan.sizes),
             saved,
-            scratch: Scratch {
-                panels: Panels::new(),
-                padded: vec![0.0; padded],
-                columns: vec![0.0; columns],
-                weights: vec![0.0; weights],
-            },
+            scratch: need.allocate(),
+            stopwatch: Stopwatch::default(),
         }
     }
 
@@ -330,6 +343,7 @@ impl Network for Tape {
         let plan = &self.plan;
         work.gradients[plan.buffer[self.sizes.len() - 1]][..n * self.classes]
             .copy_from_slice(seed.logits);
+        work.stopwatch.start(&self.nodes, &plan.trained);
         for (i, node) in self.nodes.iter().enumerate().rev() {
             let is_head = i == self.nodes.len() - 1;
             let stop = is_head && part == Part::Head;
@@ -382,6 +396,7 @@ impl Network for Tape {
                 }
                 work.gradients[plan.buffer[node.input]] = data;
             }
+            work.stopwatch.lap(i, true);
             if stop {
                 return;
             }

@@ -1,7 +1,7 @@
 //! The workers: one per thread, each with memory of its own, taking clients from one queue.
 
 use crate::{RunPlan, RuntimeError};
-use formant_numerics::Worker;
+use formant_numerics::{Network, Worker};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Samples in one evaluation batch.
@@ -9,9 +9,23 @@ pub(super) const EVALUATION_BATCH: usize = 64;
 /// Samples of the global test set in one job.
 pub(super) const EVALUATION_JOB: usize = 4 * EVALUATION_BATCH;
 
+/// One thread's memory.
+pub(super) struct Hand {
+    /// For training and evaluation.
+    pub(super) worker: Worker,
+    /// A client's state as it was before the phase under way, to go back to.
+    pub(super) before: Vec<u8>,
+}
+
+impl Hand {
+    fn new(network: &dyn Network, batch: usize) -> Self {
+        Self { worker: Worker::new(network, batch), before: Vec::new() }
+    }
+}
+
 /// All workers of a run, allocated once.
 pub(super) struct Crew {
-    workers: Vec<Worker>,
+    hands: Vec<Hand>,
 }
 
 impl Crew {
@@ -25,7 +39,7 @@ impl Crew {
         let jobs =
             plan.federation.clients.len().max(plan.scored_globally().div_ceil(EVALUATION_JOB));
         let threads = plan.threads.clamp(1, jobs.max(1));
-        Self { workers: (0..threads).map(|_| Worker::new(&*plan.network, largest)).collect() }
+        Self { hands: (0..threads).map(|_| Hand::new(&*plan.network, largest)).collect() }
     }
 
     /// Does `work` for every job, in parallel; results come back in the order of `jobs`. Jobs are
@@ -34,20 +48,20 @@ impl Crew {
     pub(super) fn run<J: Sync, T: Send>(
         &mut self,
         jobs: &[J],
-        work: impl Fn(&J, &mut Worker) -> Result<T, RuntimeError> + Sync,
+        work: impl Fn(&J, &mut Hand) -> Result<T, RuntimeError> + Sync,
     ) -> Result<Vec<T>, RuntimeError> {
         let next = AtomicUsize::new(0);
         let mut results = std::thread::scope(|scope| {
-            let workers = self.workers.iter_mut().take(jobs.len());
-            let busy: Vec<_> = workers
-                .map(|worker| {
+            let hands = self.hands.iter_mut().take(jobs.len());
+            let busy: Vec<_> = hands
+                .map(|hand| {
                     let (next, work) = (&next, &work);
                     scope.spawn(move || {
                         let mut done = Vec::new();
                         loop {
                             let index = next.fetch_add(1, Ordering::Relaxed);
                             let Some(job) = jobs.get(index) else { return done };
-                            let result = work(job, worker);
+                            let result = work(job, hand);
                             // A failure of the machinery (not of a client) ends the run soon.
                             if result.is_err() {
                                 next.store(jobs.len(), Ordering::Relaxed);
@@ -80,7 +94,7 @@ mod tests {
 
     fn crew_of(workers: usize) -> Crew {
         let network = NetworkSpec::named("logistic").build(Shape::new(1, 1, 1), 2).unwrap();
-        Crew { workers: (0..workers).map(|_| Worker::new(&*network, 1)).collect() }
+        Crew { hands: (0..workers).map(|_| Hand::new(&*network, 1)).collect() }
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use super::Session;
 use super::crew::{Crew, EVALUATION_BATCH, EVALUATION_JOB};
+use super::turns::Turns;
 use crate::RuntimeError;
 use crate::event::{Evaluated, PersonalScore, Score};
 use crate::store::Store;
@@ -18,17 +19,19 @@ impl Session<'_> {
         &self,
         round: usize,
         server: &Value,
-        store: &Store,
+        store: &Store<'_>,
         crew: &mut Crew,
     ) -> Result<Evaluated, RuntimeError> {
         let started = Instant::now();
         let method = &*self.method.method;
         let broadcast = method.broadcast(server)?;
-        let per_client = self.score_clients(round, &broadcast, store, crew)?;
-        let generic = match method.global_model(server)? {
-            Some(model) => model,
+        let (generic, per_client) = if let Some(model) = method.global_model(server)? {
+            (model, self.score_clients(round, &broadcast, store, (crew, None))?)
+        } else {
             // The paper's remark: without a GM, the averaged PM is scored.
-            None => Cow::Owned(self.averaged_personal_model(round, &broadcast, store, crew)?),
+            let mean = Turns::new(MeanModel::of(self.init));
+            let scores = self.score_clients(round, &broadcast, store, (crew, Some(&mean)))?;
+            (Cow::Owned(mean.into_inner().finish()), scores)
         };
         let gm = self.score_global(&generic, crew)?;
         let sizes: Vec<f64> =
@@ -42,22 +45,37 @@ impl Session<'_> {
         })
     }
 
+    /// Scores every PM on its client's own samples and, while it is there, adds it to a mean in
+    /// client order.
     fn score_clients(
         &self,
         round: usize,
         broadcast: &Value,
-        store: &Store,
-        crew: &mut Crew,
+        store: &Store<'_>,
+        (crew, mean): (&mut Crew, Option<&Turns<MeanModel>>),
     ) -> Result<Vec<f64>, RuntimeError> {
         let clients: Vec<usize> = (0..self.plan.federation.clients.len()).collect();
         let images = &self.plan.federation.dataset.train;
-        crew.run(&clients, |client, worker| {
-            self.with_personal_model(round, *client, broadcast, store, worker, |model, worker| {
-                let indices = self.plan.scored(*client);
-                let (right, _) = score(&*self.plan.network, model, images, indices, worker);
-                // Not a number where there is nothing to score.
-                right as f64 / indices.len() as f64
-            })
+        let _ahead = store.read_ahead(&clients);
+        crew.run(&clients, |client, hand| {
+            let turn = mean.map(|mean| mean.turn(*client));
+            self.with_personal_model(
+                round,
+                *client,
+                broadcast,
+                store,
+                &mut hand.worker,
+                |model, worker| {
+                    let indices = self.plan.scored(*client);
+                    let (right, _) = score(&*self.plan.network, model, images, indices, worker);
+                    if let Some(turn) = turn {
+                        let weight = self.plan.federation.clients[*client].train.len() as f64;
+                        turn.take(|mean| mean.add(weight, model));
+                    }
+                    // Not a number where there is nothing to score.
+                    right as f64 / indices.len() as f64
+                },
+            )
         })
     }
 
@@ -67,7 +85,7 @@ impl Session<'_> {
         round: usize,
         client: usize,
         broadcast: &Value,
-        store: &Store,
+        store: &Store<'_>,
         worker: &mut Worker,
         look: impl FnOnce(&Model, &mut Worker) -> T,
     ) -> Result<T, RuntimeError> {
@@ -88,36 +106,6 @@ impl Session<'_> {
         Ok(seen)
     }
 
-    fn averaged_personal_model(
-        &self,
-        round: usize,
-        broadcast: &Value,
-        store: &Store,
-        crew: &mut Crew,
-    ) -> Result<Model, RuntimeError> {
-        let mut parameters = WeightedMean::new(self.init.parameters.len());
-        let mut buffers = WeightedMean::new(self.init.buffers.len());
-        // In client order on one worker: the sum must not depend on threads.
-        let mut means = crew.run(&[()], |(), worker| {
-            let (mut p, mut b) = (parameters.clone(), buffers.clone());
-            for client in 0..self.plan.federation.clients.len() {
-                let weight = self.plan.federation.clients[client].train.len() as f64;
-                self.with_personal_model(round, client, broadcast, store, worker, |model, _| {
-                    p.add(weight, &model.parameters);
-                    b.add(weight, &model.buffers);
-                })?;
-            }
-            Ok((p, b))
-        })?;
-        if let Some(done) = means.pop() {
-            (parameters, buffers) = done;
-        }
-        Ok(Model {
-            parameters: parameters.finish().unwrap_or_default(),
-            buffers: buffers.finish().unwrap_or_default(),
-        })
-    }
-
     fn score_global(&self, model: &Model, crew: &mut Crew) -> Result<Score, RuntimeError> {
         let data = &self.plan.federation;
         let (images, indices): (&Images, Vec<u32>) = match self.plan.evaluation.split {
@@ -128,13 +116,41 @@ impl Session<'_> {
             _ => (&data.dataset.test, (0..data.dataset.test.len() as u32).collect()),
         };
         let jobs: Vec<&[u32]> = indices.chunks(EVALUATION_JOB).collect();
-        let parts = crew.run(&jobs, |indices, worker| {
-            Ok(score(&*self.plan.network, model, images, indices, worker))
+        let parts = crew.run(&jobs, |indices, hand| {
+            Ok(score(&*self.plan.network, model, images, indices, &mut hand.worker))
         })?;
         let count = indices.len().max(1) as f64;
         let right: usize = parts.iter().map(|(right, _)| right).sum();
         let loss: f64 = parts.iter().map(|(_, loss)| loss).sum();
         Ok(Score { accuracy: right as f64 / count, loss: loss / count })
+    }
+}
+
+/// A running mean of models, buffers included.
+struct MeanModel {
+    parameters: WeightedMean,
+    buffers: WeightedMean,
+}
+
+impl MeanModel {
+    /// The mean of no model yet, all of them to be of the shape of this one.
+    fn of(model: &Model) -> Self {
+        Self {
+            parameters: WeightedMean::new(model.parameters.len()),
+            buffers: WeightedMean::new(model.buffers.len()),
+        }
+    }
+
+    fn add(&mut self, weight: f64, model: &Model) {
+        self.parameters.add(weight, &model.parameters);
+        self.buffers.add(weight, &model.buffers);
+    }
+
+    fn finish(self) -> Model {
+        Model {
+            parameters: self.parameters.finish().unwrap_or_default(),
+            buffers: self.buffers.finish().unwrap_or_default(),
+        }
     }
 }
 

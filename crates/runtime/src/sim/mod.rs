@@ -4,9 +4,12 @@
 //! `(seed, phase, round, client)`, uploads are summed in client order, and the log is written in
 //! client order: one, two or eight threads give the same bits.
 
+mod aggregation;
 mod crew;
 mod evaluate;
+mod order;
 mod round;
+mod turns;
 
 use crate::checkpoint::Checkpoint;
 use crate::event::Event;
@@ -86,8 +89,22 @@ impl Session<'_> {
     ) -> Result<Option<Checkpoint>, RuntimeError> {
         let folder = self.run_dir.join("states");
         create_folder(&folder)?;
-        let store = Store::new(&folder, self.plan.memory, from.version);
+        let method = &*self.method.method;
+        let store = Store::new(&folder, self.plan.memory, from.version, method);
         store.sweep(from.files());
+        std::thread::scope(|scope| {
+            let _background = store.in_background(scope);
+            self.run_rounds(from, &store, crew, recorder)
+        })
+    }
+
+    fn run_rounds(
+        &self,
+        from: &Checkpoint,
+        store: &Store<'_>,
+        crew: &mut Crew,
+        recorder: &mut Recorder<'_>,
+    ) -> Result<Option<Checkpoint>, RuntimeError> {
         let method = &*self.method.method;
         let mut server = match &from.server {
             Some(stored) => method.decode_server(&store.load(stored)?)?,
@@ -107,18 +124,18 @@ impl Session<'_> {
         let mut stopped = None;
         while round < self.plan.rounds && stopped.is_none() {
             round += 1;
-            stopped = self.run_round(round, &mut server, &store, crew, recorder)?;
+            stopped = self.run_round(round, &mut server, store, crew, recorder)?;
             if stopped.is_none()
                 && (round.is_multiple_of(self.plan.evaluation.every) || round == self.plan.rounds)
             {
-                let evaluated = self.evaluate(round, &server, &store, crew)?;
+                let evaluated = self.evaluate(round, &server, store, crew)?;
                 recorder.record(&Event::Evaluated(evaluated))?;
             }
             recorder.flush()?;
             let interrupted = self.stop.load(Ordering::Relaxed);
             let last = round == self.plan.rounds || stopped.is_some();
             if !last && (interrupted || round.is_multiple_of(self.plan.checkpoint_every)) {
-                self.save(from, (round, &server), &store, recorder, &clock)?;
+                self.save(from, (round, &server), store, recorder, &clock)?;
                 if interrupted {
                     return Ok(None);
                 }
@@ -128,7 +145,7 @@ impl Session<'_> {
             method: label,
             rounds: if stopped.is_some() { round - 1 } else { round },
             seconds: clock.method_seconds(),
-            fingerprint: self.fingerprint(&server, &store)?,
+            fingerprint: self.fingerprint(&server, store)?,
             stopped,
         })?;
         let index = from.method + 1;
@@ -149,7 +166,7 @@ impl Session<'_> {
         &self,
         from: &Checkpoint,
         (round, server): (usize, &Value),
-        store: &Store,
+        store: &Store<'_>,
         recorder: &mut Recorder<'_>,
         clock: &Clock<'_>,
     ) -> Result<(), RuntimeError> {
@@ -171,18 +188,23 @@ impl Session<'_> {
     }
 
     /// A client's state, made the first time it is asked for.
-    fn take_state(&self, store: &Store, client: usize) -> Result<Value, RuntimeError> {
+    fn take_state(&self, store: &Store<'_>, client: usize) -> Result<Value, RuntimeError> {
         let method = &*self.method.method;
-        store.take(client, method, || method.start_client(self.init))
+        store.take(client, || method.start_client(self.init))
     }
 
     /// A hash of the final states of server and clients, in client order.
-    fn fingerprint(&self, server: &Value, store: &Store) -> Result<String, RuntimeError> {
+    fn fingerprint(&self, server: &Value, store: &Store<'_>) -> Result<String, RuntimeError> {
         let mut hash = Xxh3::new();
         hash.update(&server.encode()?);
-        for client in 0..self.plan.federation.clients.len() {
+        let clients: Vec<usize> = (0..self.plan.federation.clients.len()).collect();
+        let _ahead = store.read_ahead(&clients);
+        let mut bytes = Vec::new();
+        for client in clients {
             let state = self.take_state(store, client)?;
-            hash.update(&state.encode()?);
+            bytes.clear();
+            state.encode_to(&mut bytes)?;
+            hash.update(&bytes);
             store.give_back(client, state, false)?;
         }
         Ok(format!("{:032x}", hash.digest128()))

@@ -1,12 +1,13 @@
 //! One round: broadcast, both phases of every participant, aggregation.
 
 use super::Session;
-use super::crew::Crew;
+use super::crew::{Crew, Hand};
+use super::order::training_order;
 use crate::event::{Event, Phase};
 use crate::recorder::Recorder;
 use crate::store::Store;
 use crate::{PhasePlan, RuntimeError};
-use formant_methods::{Central, Local, Meter, MethodError, Parcel, Value};
+use formant_methods::{Local, Meter, MethodError, Value};
 use formant_numerics::{Rng, Stream, Worker};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
@@ -26,13 +27,19 @@ struct PhaseRecord {
     error: Option<String>,
 }
 
+/// Copies a state into memory that is there already.
+fn remember(state: &Value, before: &mut Vec<u8>) -> Result<(), MethodError> {
+    before.clear();
+    state.encode_to(before)
+}
+
 impl Session<'_> {
     /// Runs a round; gives the reason if the method cannot go on.
     pub(super) fn run_round(
         &self,
         round: usize,
         server: &mut Value,
-        store: &Store,
+        store: &Store<'_>,
         crew: &mut Crew,
         recorder: &mut Recorder<'_>,
     ) -> Result<Option<String>, RuntimeError> {
@@ -46,45 +53,34 @@ impl Session<'_> {
             participants: participants.clone(),
         })?;
         let broadcast = method.broadcast(server)?;
-        // The largest clients first, so that no worker ends alone with a long job.
-        let mut queue = participants.clone();
-        queue.sort_by_key(|client| {
-            std::cmp::Reverse(self.plan.federation.clients[*client].train.len())
+        let queue = training_order(&participants, self.plan.threads, |client| {
+            self.plan.federation.clients[client].train.len()
         });
+        let _ahead = store.read_ahead(&queue);
         let done = AtomicUsize::new(0);
         let observer = recorder.observer();
-        let mut records = crew.run(&queue, |client, worker| {
-            let record = self.run_client(round, *client, &broadcast, store, worker)?;
-            let done = done.fetch_add(1, Ordering::Relaxed) + 1;
-            observer.client_done(label, round, done, queue.len());
-            Ok(record)
-        })?;
+        let (mut records, any) =
+            self.aggregate_while(round, (server, &participants), store, |inbox| {
+                crew.run(&queue, |client, hand| {
+                    inbox.check()?;
+                    let record = self.run_client(round, *client, &broadcast, store, hand)?;
+                    inbox.done(*client, record.upload_bytes.is_some());
+                    let done = done.fetch_add(1, Ordering::Relaxed) + 1;
+                    observer.client_done(label, round, done, queue.len());
+                    Ok(record)
+                })
+            })?;
         records.sort_by_key(|record| record.client);
         for record in &records {
             self.log_client(round, record, recorder)?;
         }
-        let senders: Vec<usize> =
-            records.iter().filter(|r| r.upload_bytes.is_some()).map(|r| r.client).collect();
-        if senders.is_empty() {
+        if !any {
             let why =
                 records.iter().find_map(|r| r.shared.error.as_deref()).unwrap_or("no participant");
             return Ok(Some(format!(
                 "no client finished its shared phase in round {round}: {why}"
             )));
         }
-        let mut parcels = senders.into_iter().filter_map(|client| {
-            let weight = self.plan.federation.clients[client].train.len() as f64;
-            let message = store
-                .take_upload(client, method)
-                .map_err(|error| MethodError::Storage(error.to_string()))
-                .transpose()?;
-            Some(message.map(|message| Parcel { client, weight, staleness: 0, message }))
-        });
-        let rng = Rng::new(self.plan.seed, Stream::Server, round as u64, 0);
-        let mut central = Central { network: &*self.plan.network, rng, round };
-        method.aggregate(server, &mut parcels, &mut central)?;
-        // A method that does not look at its uploads (Local) leaves them behind.
-        parcels.for_each(drop);
         recorder.record(&Event::RoundFinished {
             method: label.clone(),
             round,
@@ -112,8 +108,8 @@ impl Session<'_> {
         round: usize,
         client: usize,
         broadcast: &Value,
-        store: &Store,
-        worker: &mut Worker,
+        store: &Store<'_>,
+        hand: &mut Hand,
     ) -> Result<ClientRound, RuntimeError> {
         let method = &*self.method.method;
         let mut state = self.take_state(store, client)?;
@@ -123,25 +119,26 @@ impl Session<'_> {
             personal: None,
             upload_bytes: None,
         };
-        let before = state.encode()?;
+        let Hand { worker, before } = hand;
+        remember(&state, before)?;
         let (outcome, shared) = self.phase(round, client, Phase::Shared, worker, |local| {
             method.train_shared(&mut state, broadcast, local)
         })?;
         record.shared = shared;
         let Some(upload) = outcome else {
             // A failed phase leaves no trace: the state is what it was before.
-            store.give_back(client, method.decode_client(&before)?, false)?;
+            store.give_back(client, method.decode_client(before)?, false)?;
             return Ok(record);
         };
         if method.has_personal_phase() {
-            let before = state.encode()?;
+            remember(&state, before)?;
             let (outcome, personal) =
                 self.phase(round, client, Phase::Personal, worker, |local| {
                     method.train_personal(&mut state, broadcast, &upload, local)
                 })?;
             record.personal = Some(personal);
             if outcome.is_none() {
-                state = method.decode_client(&before)?;
+                state = method.decode_client(before)?;
             }
         }
         store.give_back(client, state, true)?;

@@ -1,9 +1,11 @@
 //! Files that were cut, changed, lost or taken by another process: the error names file and remedy.
 
 use crate::problem::{Case, DENSE, Folder, plan_of};
-use formant_runtime::{CHECKPOINT_FILE, EVENTS_FILE, RunPlan};
+use formant_runtime::event::Event;
+use formant_runtime::{CHECKPOINT_FILE, EVENTS_FILE, Observer, RunPlan, sim};
 use std::fs;
 use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
 
 fn plan() -> RunPlan {
     Case { method: "name = \"ditto\"".into(), network: DENSE }.plan()
@@ -93,6 +95,32 @@ fn a_damaged_or_missing_state_is_named() {
         let error = folder.run(&plan()).unwrap_err().to_string();
         assert!(error.contains("cannot read") && error.contains(name), "{error}");
         assert!(error.contains("\nhint: "), "{error}");
+    }
+}
+
+/// Takes the folder of the states away when a round is over.
+struct Thief<'f>(&'f Folder);
+
+impl Observer for Thief<'_> {
+    fn event(&self, event: &Event) {
+        if matches!(event, Event::RoundFinished { .. }) {
+            fs::rename(self.0.file("states"), self.0.file("taken")).unwrap();
+        }
+    }
+}
+
+#[test]
+fn what_fails_in_the_background_is_the_error_of_the_run() {
+    // With no memory to speak of, every state is written and read by the background threads.
+    for threads in [1, 4] {
+        let folder = Folder::new();
+        let mut plan = plan();
+        plan.memory = 1;
+        plan.threads = threads;
+        let outcome = sim::run(&plan, folder.path(), &Thief(&folder), &AtomicBool::new(false));
+        let error = outcome.unwrap_err().to_string();
+        assert!(error.contains("/states/") && error.contains(".bin"), "{error}");
+        assert!(error.starts_with("cannot ") && error.contains("\nhint: "), "{error}");
     }
 }
 

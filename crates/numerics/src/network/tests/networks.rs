@@ -2,7 +2,7 @@
 
 use super::digest::{Fixture, Member};
 use super::recipe::{Samples, feature_seed, model};
-use crate::network::{Network, NetworkSpec, Norm, OutputGradient, Pass, Stem};
+use crate::network::{Convolution, Network, NetworkSpec, Norm, OutputGradient, Pass, Stem};
 use crate::{Model, Part, Sgd, Shape, Tensor, Worker, cross_entropy};
 
 /// The same numbers stand in `make.py`.
@@ -13,21 +13,38 @@ const SGD: Sgd =
 fn agree_with_pytorch() {
     let fixture = Fixture::open("networks");
     for name in fixture.cases() {
-        let case = Case::parse(fixture.line(name));
+        let case = Case::parse(fixture.line(name), Convolution::Direct);
         let layout = case.network.layout();
         let line = |what: &str| fixture.line(&format!("{name}.{what}"));
         assert_eq!(listing(layout.tensors()), line("parameters"), "parameters of {name}");
         assert_eq!(listing(layout.buffers()), line("buffers"), "buffers of {name}");
         let samples = line("samples").parse().unwrap();
         let pass = fixture.compare(&format!("{name}.pass"), &case.pass(), samples);
-        let mut steps = 0.0f64;
-        if case.train {
-            for (i, group) in case.steps().into_iter().enumerate() {
-                let error = fixture.compare(&format!("{name}.step{}", i + 1), &group, samples);
-                steps = steps.max(error);
-            }
-        }
+        let steps = case.compare_steps(&fixture, name, samples);
         println!("{name:18} pass {pass:.1e}, steps {steps:.1e}");
+    }
+}
+
+/// A ReLU whose input is zero up to rounding has either slope, so two right answers differ in
+/// their gradients, by as much as one unit contributes. In these small and deep networks it
+/// happens; their forward pass, which has no jump, is compared all the same.
+const AT_A_KINK: [&str; 2] = ["resnet50", "resnet50_group"];
+
+#[test]
+fn agree_with_pytorch_by_minimal_filtering() {
+    let fixture = Fixture::open("networks");
+    for name in fixture.cases() {
+        let case = Case::parse(fixture.line(name), Convolution::Fast);
+        let samples = fixture.line(&format!("{name}.samples")).parse().unwrap();
+        let group = format!("{name}.pass");
+        if AT_A_KINK.contains(&name) {
+            let error = fixture.compare_first(&group, &case.pass()[..3], samples);
+            println!("{name:18} forward {error:.1e}");
+        } else {
+            let pass = fixture.compare(&group, &case.pass(), samples);
+            let steps = case.compare_steps(&fixture, name, samples);
+            println!("{name:18} pass {pass:.1e}, steps {steps:.1e}");
+        }
     }
 }
 
@@ -38,7 +55,7 @@ struct Case {
 }
 
 impl Case {
-    fn parse(line: &str) -> Self {
+    fn parse(line: &str, convolution: Convolution) -> Self {
         let cells: Vec<&str> = line.split('|').map(str::trim).collect();
         let mut spec = NetworkSpec::named(cells[0]);
         if cells[0] == "mlp" {
@@ -48,8 +65,22 @@ impl Case {
             spec.stem = Some(if cells[6] == "imagenet" { Stem::Imagenet } else { Stem::Cifar });
             spec.width = Some(cells[7].parse().unwrap());
         }
+        if spec.name != "mlp" && spec.name != "logistic" {
+            spec.convolution = Some(convolution);
+        }
         let network = spec.build(shape(cells[1]), cells[2].parse().unwrap()).unwrap();
         Self { network, n: cells[3].parse().unwrap(), train: cells[4] == "train" }
+    }
+
+    /// Compares two steps of training; returns the largest relative error.
+    fn compare_steps(&self, fixture: &Fixture, name: &str, samples: usize) -> f64 {
+        if !self.train {
+            return 0.0;
+        }
+        let groups = self.steps().into_iter().enumerate();
+        groups
+            .map(|(i, group)| fixture.compare(&format!("{name}.step{}", i + 1), &group, samples))
+            .fold(0.0, f64::max)
     }
 
     fn samples(&self) -> Samples {

@@ -1,0 +1,88 @@
+//! One client's memory, ready to step, and the options that every measurement of steps takes.
+
+use anyhow::Context as _;
+use formant_numerics::{
+    LayerTime, Model, Network, NetworkSpec, Part, Rng, Sgd, Shape, Stream, Term, Worker,
+};
+
+/// CIFAR's.
+const SHAPE: Shape = Shape::new(3, 32, 32);
+const CLASSES: usize = 10;
+/// So small that a model which sees one batch thousands of times does not end up with a loss of
+/// zero, whose gradients are denormal numbers and slow.
+const LEARNING_RATE: f32 = 1e-4;
+
+/// What is trained, by how many, for how long.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Work {
+    /// A network of the catalogue
+    #[arg(long, default_value = "cnn")]
+    pub(crate) network: String,
+    /// Images in a step
+    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=4_096))]
+    pub(crate) batch: u32,
+    /// Workers at once, each with a model of its own
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1_024))]
+    pub(crate) workers: u32,
+    /// Seconds to measure
+    #[arg(long, default_value_t = 3.0)]
+    pub(crate) seconds: f64,
+    /// Seconds to warm up before
+    #[arg(long, default_value_t = 1.0)]
+    pub(crate) warm_up: f64,
+}
+
+impl Work {
+    pub(crate) fn network(&self) -> anyhow::Result<Box<dyn Network>> {
+        NetworkSpec::named(&self.network).build(SHAPE, CLASSES).context("--network")
+    }
+
+    pub(crate) fn clients<'n>(&self, network: &'n dyn Network) -> Vec<Client<'n>> {
+        (0..u64::from(self.workers)).map(|i| Client::new(network, self.batch as usize, i)).collect()
+    }
+}
+
+/// One client with random images and labels.
+pub(crate) struct Client<'n> {
+    network: &'n dyn Network,
+    worker: Worker,
+    pub(crate) model: Model,
+    /// The objective before the last step.
+    pub(crate) objective: f64,
+}
+
+impl<'n> Client<'n> {
+    fn new(network: &'n dyn Network, batch: usize, client: u64) -> Self {
+        let mut rng = Rng::new(1, Stream::Test, 0, client);
+        let model = network.init(&mut rng);
+        let mut worker = Worker::new(network, batch);
+        worker.inputs.extend((0..batch * SHAPE.len()).map(|_| rng.normal() as f32));
+        worker.labels.extend((0..batch).map(|_| rng.below(CLASSES) as u32));
+        Self { network, worker, model, objective: f64::NAN }
+    }
+
+    /// From now on, passes are timed layer by layer, from zero.
+    pub(crate) fn time_layers(&mut self) {
+        self.worker.workspace.time_layers();
+    }
+
+    /// What has been timed.
+    pub(crate) fn layer_times(&self) -> &[LayerTime] {
+        self.worker.workspace.layer_times()
+    }
+
+    /// One step of plain SGD. An objective that is no number is kept for the caller to see.
+    pub(crate) fn step(&mut self, terms: &mut [(f32, &mut dyn Term)]) {
+        let sgd = Sgd::plain(LEARNING_RATE);
+        let outcome = self.worker.step(self.network, &mut self.model, (&sgd, Part::All), terms);
+        self.objective = outcome.unwrap_or(f64::NAN);
+    }
+}
+
+/// The largest objective: a network that diverged has not been measured.
+pub(crate) fn objective(clients: &[Client<'_>]) -> anyhow::Result<f64> {
+    let worst = clients.iter().map(|client| client.objective).fold(0.0, f64::max);
+    let finite = clients.iter().all(|client| client.objective.is_finite());
+    anyhow::ensure!(finite, "training diverged; its speed means nothing");
+    Ok(worst)
+}

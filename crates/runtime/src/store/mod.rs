@@ -1,0 +1,328 @@
+//! Client states and uploads: in memory up to a limit, on disk beyond it.
+//!
+//! A state that leaves memory becomes a file that is never written again; a newer state of the
+//! same client is another file. A checkpoint therefore only has to name files: see
+//! [`crate::checkpoint`]. Which states stay in memory is stable from round to round (a state that
+//! fits when it comes back stays), so a fleet that is a little too large does not read everything
+//! from disk every round.
+//!
+//! Workers do not wait for the disk: one background thread writes what they give back, another
+//! reads what they will ask for next ([`background`]). What lies in between is bounded, so memory
+//! is bounded by the limit, three small queues and what the workers hold.
+
+mod background;
+mod disk;
+#[cfg(test)]
+mod tests;
+mod uploads;
+
+pub(crate) use disk::Stored;
+
+use crate::RuntimeError;
+use crate::sync::{lock, wait};
+use disk::Disk;
+use formant_methods::{ErasedMethod, MethodError, Value};
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::path::Path;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use uploads::Waiting;
+
+/// Most bytes in each queue between workers and disk: some models of the size that a client trains
+/// in a tenth of a second. A single value that is larger passes alone.
+const QUEUE: u64 = 16 << 20;
+
+/// Where a client's state is.
+enum Place {
+    /// In memory, and on disk too if that copy is still current.
+    Memory(Value, Option<Stored>),
+    /// In memory until the writer comes to it.
+    Queued(Value),
+    /// With the writer.
+    Writing,
+    /// Only on disk.
+    Disk(Stored),
+    /// With the reader.
+    Reading(Stored),
+    /// Read before it was asked for.
+    Ahead(Value, Stored),
+    /// With a worker, and on disk too if that copy was current when it was lent.
+    Lent(Option<Stored>),
+    /// With a worker, who made it: nobody has trained it yet.
+    LentFresh,
+}
+
+/// The values of one method's run.
+pub(crate) struct Store<'m> {
+    method: &'m dyn ErasedMethod,
+    disk: Disk,
+    limit: u64,
+    inner: Mutex<Inner>,
+    /// There is something to write or to remove, or no more will come.
+    to_write: Condvar,
+    /// There is something to read and room for it, or no more will come.
+    to_read: Condvar,
+    /// A state that somebody may wait for has moved, or a queue has room.
+    moved: Condvar,
+}
+
+struct Inner {
+    states: HashMap<usize, Place>,
+    /// Bytes of states in [`Place::Memory`].
+    resident: u64,
+    version: u64,
+    /// Files that the last checkpoint names.
+    pinned: HashSet<String>,
+    uploads: HashMap<usize, Waiting>,
+    /// Bytes of uploads in memory.
+    uploaded: Queue,
+    /// Clients whose states are to be written; some may have been taken back since.
+    queue: VecDeque<usize>,
+    /// Bytes of states queued or with the writer.
+    writing: Queue,
+    /// Files that nothing will read again.
+    stale: Vec<String>,
+    /// Clients whose states will be asked for, in this order.
+    expected: VecDeque<usize>,
+    /// Bytes of states read ahead or with the reader.
+    ahead: Queue,
+    /// What went wrong in the background.
+    failure: Option<Arc<RuntimeError>>,
+    closed: bool,
+}
+
+/// Bytes in a queue, and the most that there may be.
+#[derive(Debug, Default)]
+struct Queue {
+    used: u64,
+    limit: u64,
+    /// The most there ever were, which tests look at.
+    peak: u64,
+}
+
+impl Queue {
+    fn new(limit: u64) -> Self {
+        Self { used: 0, limit, peak: 0 }
+    }
+
+    /// Whether a value may enter: one larger than the queue has to be alone.
+    fn has_room(&self, bytes: u64) -> bool {
+        self.used == 0 || self.used + bytes <= self.limit
+    }
+
+    fn enter(&mut self, bytes: u64) {
+        self.used += bytes;
+        self.peak = self.peak.max(self.used);
+    }
+
+    fn leave(&mut self, bytes: u64) {
+        self.used -= bytes;
+    }
+}
+
+impl<'m> Store<'m> {
+    /// An empty store over a folder, which must exist. Versions go on from `version`, so that
+    /// files of an earlier session are never overwritten.
+    pub(crate) fn new(
+        folder: &Path,
+        limit: u64,
+        version: u64,
+        method: &'m dyn ErasedMethod,
+    ) -> Self {
+        // Whoever wants next to nothing in memory wants no queues either.
+        let queue = QUEUE.min(limit);
+        let inner = Inner {
+            states: HashMap::new(),
+            resident: 0,
+            version,
+            pinned: HashSet::new(),
+            uploads: HashMap::new(),
+            uploaded: Queue::new(queue),
+            queue: VecDeque::new(),
+            writing: Queue::new(queue),
+            stale: Vec::new(),
+            expected: VecDeque::new(),
+            ahead: Queue::new(queue),
+            failure: None,
+            closed: false,
+        };
+        Self {
+            method,
+            disk: Disk::new(folder),
+            limit,
+            inner: Mutex::new(inner),
+            to_write: Condvar::new(),
+            to_read: Condvar::new(),
+            moved: Condvar::new(),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        lock(&self.inner)
+    }
+
+    /// Waits until something holds, or until it never will because the background has failed.
+    fn wait_until(
+        &self,
+        holds: impl Fn(&Inner) -> bool,
+    ) -> Result<MutexGuard<'_, Inner>, RuntimeError> {
+        let mut inner = self.lock();
+        loop {
+            if let Some(failure) = &inner.failure {
+                return Err(RuntimeError::Background(failure.clone()));
+            }
+            if holds(&inner) {
+                return Ok(inner);
+            }
+            inner = wait(&self.moved, inner);
+        }
+    }
+
+    /// A state that a checkpoint left on disk.
+    pub(crate) fn adopt(&self, client: usize, stored: Stored) {
+        self.lock().states.insert(client, Place::Disk(stored));
+    }
+
+    /// Lends a client's state; the first time, `start` makes it.
+    pub(crate) fn take(
+        &self,
+        client: usize,
+        start: impl FnOnce() -> Value,
+    ) -> Result<Value, RuntimeError> {
+        let under_way = |inner: &Inner| {
+            matches!(inner.states.get(&client), Some(Place::Writing | Place::Reading(_)))
+        };
+        let mut inner = self.wait_until(|inner| !under_way(inner))?;
+        match inner.states.remove(&client) {
+            None => {
+                inner.states.insert(client, Place::LentFresh);
+                drop(inner);
+                Ok(start())
+            }
+            Some(Place::Memory(value, stored)) => {
+                inner.resident -= value.encoded_len()? as u64;
+                inner.states.insert(client, Place::Lent(stored));
+                Ok(value)
+            }
+            Some(Place::Queued(value)) => {
+                inner.writing.leave(value.encoded_len()? as u64);
+                inner.states.insert(client, Place::Lent(None));
+                self.moved.notify_all();
+                Ok(value)
+            }
+            Some(Place::Ahead(value, stored)) => {
+                inner.ahead.leave(stored.bytes);
+                inner.states.insert(client, Place::Lent(Some(stored)));
+                self.to_read.notify_one();
+                Ok(value)
+            }
+            Some(Place::Disk(stored)) => {
+                inner.states.insert(client, Place::Lent(Some(stored.clone())));
+                drop(inner);
+                let mut bytes = Vec::new();
+                self.disk.load(&stored, &mut bytes)?;
+                Ok(self.method.decode_client(&bytes)?)
+            }
+            Some(Place::Writing | Place::Reading(_) | Place::Lent(_) | Place::LentFresh) => {
+                let (method, what) = (self.method.entry().name, "idle client state");
+                Err(MethodError::WrongValue { method, what }.into())
+            }
+        }
+    }
+
+    /// Takes a state back. `changed` says whether the copy on disk, if any, is now stale.
+    pub(crate) fn give_back(
+        &self,
+        client: usize,
+        value: Value,
+        changed: bool,
+    ) -> Result<(), RuntimeError> {
+        let size = value.encoded_len()? as u64;
+        let mut inner = self.lock();
+        let on_disk = match inner.states.remove(&client) {
+            // Only looked at: it can be made again, so a client that never takes part costs
+            // neither memory nor a file.
+            Some(Place::LentFresh) if !changed => return Ok(()),
+            Some(Place::Lent(stored)) if !changed => stored,
+            Some(Place::Lent(Some(stale))) if !inner.pinned.contains(&stale.file) => {
+                // Nothing will read it again; many rounds between checkpoints must not fill a disk.
+                inner.stale.push(stale.file);
+                self.to_write.notify_one();
+                None
+            }
+            _ => None,
+        };
+        if inner.resident + size <= self.limit {
+            inner.resident += size;
+            inner.states.insert(client, Place::Memory(value, on_disk));
+            return Ok(());
+        }
+        if let Some(stored) = on_disk {
+            inner.states.insert(client, Place::Disk(stored));
+            return Ok(());
+        }
+        drop(inner);
+        let mut inner = self.wait_until(|inner| inner.writing.has_room(size))?;
+        inner.writing.enter(size);
+        inner.states.insert(client, Place::Queued(value));
+        inner.queue.push_back(client);
+        self.to_write.notify_one();
+        Ok(())
+    }
+
+    /// Writes every state that is not on disk yet and names the files, `None` for clients that
+    /// never took part. Called between rounds, when no state is lent.
+    pub(crate) fn persist(&self, clients: usize) -> Result<Vec<Option<Stored>>, RuntimeError> {
+        // A checkpoint names only whole files: first, the writer finishes.
+        let mut inner = self.wait_until(|inner| inner.writing.used == 0)?;
+        let inner = &mut *inner;
+        let mut named = Vec::with_capacity(clients);
+        for client in 0..clients {
+            named.push(match inner.states.get_mut(&client) {
+                Some(
+                    Place::Disk(stored)
+                    | Place::Reading(stored)
+                    | Place::Ahead(_, stored)
+                    | Place::Memory(_, Some(stored)),
+                ) => Some(stored.clone()),
+                Some(Place::Memory(value, on_disk @ None)) => {
+                    inner.version += 1;
+                    let file = format!("client-{client}-{}.bin", inner.version);
+                    Some(on_disk.insert(self.disk.write(file, value)?).clone())
+                }
+                _ => None,
+            });
+        }
+        Ok(named)
+    }
+
+    /// The highest version given out.
+    pub(crate) fn version(&self) -> u64 {
+        self.lock().version
+    }
+
+    /// Writes a value that is no client's, such as the server's state.
+    pub(crate) fn write_value(&self, name: &str, value: &Value) -> Result<Stored, RuntimeError> {
+        let version = {
+            let mut inner = self.lock();
+            inner.version += 1;
+            inner.version
+        };
+        self.disk.write(format!("{name}-{version}.bin"), value)
+    }
+
+    /// Reads and verifies a file.
+    pub(crate) fn load(&self, stored: &Stored) -> Result<Vec<u8>, RuntimeError> {
+        let mut bytes = Vec::new();
+        self.disk.load(stored, &mut bytes)?;
+        Ok(bytes)
+    }
+
+    /// Keeps the files that a checkpoint names until the next one, and removes all others. Called
+    /// between rounds, after [`Store::persist`] or when all states may go.
+    pub(crate) fn sweep(&self, keep: HashSet<String>) {
+        let mut inner = self.lock();
+        inner.stale.clear();
+        self.disk.sweep(&keep);
+        inner.pinned = keep;
+    }
+}

@@ -1,0 +1,280 @@
+//! The store with its background threads, and with them held still.
+
+use super::*;
+use formant_methods::build;
+use formant_numerics::Model;
+use std::fs;
+
+/// Bytes of a state of [`state`]: a length and 100 floats, and a length without any.
+const STATE: u64 = 403;
+
+fn ditto() -> Box<dyn ErasedMethod> {
+    build("ditto", &toml::Table::new()).unwrap().0
+}
+
+/// A personal model that is all one number.
+fn state(method: &dyn ErasedMethod, number: f32) -> Value {
+    let state = method.start_client(&Model { parameters: vec![number; 100], buffers: Vec::new() });
+    assert_eq!(state.encoded_len().unwrap() as u64, STATE);
+    state
+}
+
+fn number(state: &Value) -> f32 {
+    let model: Model = postcard::from_bytes(&state.encode().unwrap()).unwrap();
+    model.parameters[99]
+}
+
+struct Bench {
+    folder: tempfile::TempDir,
+    method: Box<dyn ErasedMethod>,
+}
+
+impl Bench {
+    fn new() -> Self {
+        Self { folder: tempfile::tempdir().unwrap(), method: ditto() }
+    }
+
+    fn store(&self, limit: u64) -> Store<'_> {
+        Store::new(self.folder.path(), limit, 0, &*self.method)
+    }
+
+    /// A store with room for nothing and with the states `0.0, 1.0, ..` on disk.
+    fn store_with(&self, clients: usize) -> Store<'_> {
+        let store = self.store(0);
+        for client in 0..clients {
+            self.train(&store, client, client as f32);
+            write_one(&store);
+        }
+        store
+    }
+
+    /// Takes a state and gives it back as another one.
+    fn train(&self, store: &Store<'_>, client: usize, number: f32) {
+        store.take(client, || state(&*self.method, -1.0)).unwrap();
+        store.give_back(client, state(&*self.method, number), true).unwrap();
+    }
+
+    fn files(&self) -> Vec<String> {
+        let entries = fs::read_dir(self.folder.path()).unwrap();
+        let mut names: Vec<_> =
+            entries.map(|e| e.unwrap().file_name().to_str().unwrap().to_owned()).collect();
+        names.sort();
+        names
+    }
+}
+
+/// What the writer does when it wakes.
+fn write_one(store: &Store<'_>) -> bool {
+    let job = store.lock().begin_writing();
+    job.map(|job| store.finish_writing(job)).is_some()
+}
+
+/// What the reader does when it wakes.
+fn read_one(store: &Store<'_>) -> bool {
+    let next = store.lock().begin_reading();
+    next.map(|(client, stored)| store.finish_reading(client, stored, &mut Vec::new())).is_some()
+}
+
+fn take(store: &Store<'_>, client: usize) -> Value {
+    store.take(client, || panic!("client {client} has a state")).unwrap()
+}
+
+#[test]
+fn a_state_that_is_asked_for_before_it_is_written_comes_from_the_queue() {
+    let bench = Bench::new();
+    let store = bench.store(0);
+    bench.train(&store, 0, 7.0);
+    let state = take(&store, 0);
+    assert_eq!((number(&state), store.lock().writing.used), (7.0, 0));
+    // Its place in the queue is void, also when it comes back and waits anew.
+    store.give_back(0, state, true).unwrap();
+    assert_eq!(store.lock().queue, [0, 0]);
+    assert!(write_one(&store));
+    assert!(!write_one(&store));
+    assert_eq!(bench.files(), ["client-0-1.bin"]);
+    assert_eq!(number(&take(&store, 0)), 7.0);
+}
+
+#[test]
+fn a_state_that_is_being_written_is_waited_for() {
+    let bench = Bench::new();
+    let store = bench.store(0);
+    bench.train(&store, 0, 7.0);
+    let job = store.lock().begin_writing().unwrap();
+    std::thread::scope(|scope| {
+        let taken = scope.spawn(|| number(&take(&store, 0)));
+        store.finish_writing(job);
+        assert_eq!(taken.join().unwrap(), 7.0);
+    });
+}
+
+#[test]
+fn a_state_that_is_being_read_is_waited_for() {
+    let bench = Bench::new();
+    let store = bench.store_with(1);
+    let _ahead = store.read_ahead(&[0]);
+    let (client, stored) = store.lock().begin_reading().unwrap();
+    std::thread::scope(|scope| {
+        let taken = scope.spawn(|| number(&take(&store, 0)));
+        store.finish_reading(client, stored, &mut Vec::new());
+        assert_eq!(taken.join().unwrap(), 0.0);
+    });
+}
+
+#[test]
+fn a_failed_write_is_told_to_everybody_who_asks_and_names_the_file() {
+    let bench = Bench::new();
+    let store = bench.store(0);
+    bench.train(&store, 3, 7.0);
+    fs::remove_dir(bench.folder.path()).unwrap();
+    assert!(write_one(&store));
+    for _ in 0..2 {
+        let asked = [
+            store.take(3, || panic!("it has a state")).map(drop),
+            store.take(4, || panic!("nobody trains on")).map(drop),
+            store.persist(5).map(drop),
+        ];
+        for answer in asked {
+            let error = answer.unwrap_err().to_string();
+            assert!(error.contains("cannot write") && error.contains("client-3-1.bin"), "{error}");
+            assert!(error.contains("\nhint: "), "{error}");
+        }
+    }
+    fs::create_dir(bench.folder.path()).unwrap();
+}
+
+#[test]
+fn a_failed_read_is_told_and_names_the_file() {
+    let bench = Bench::new();
+    let store = bench.store_with(2);
+    fs::write(bench.folder.path().join("client-1-2.bin"), b"something else").unwrap();
+    let ahead = store.read_ahead(&[0, 1]);
+    while read_one(&store) {
+        let _ = store.take(0, || panic!("it has a state"));
+    }
+    let error = store.take(1, || panic!("it has a state")).unwrap_err().to_string();
+    assert!(error.contains("client-1-2.bin is damaged"), "{error}");
+    drop(ahead);
+}
+
+#[test]
+fn what_was_read_for_nothing_goes_back_to_disk() {
+    let bench = Bench::new();
+    let store = bench.store_with(3);
+    let ahead = store.read_ahead(&[2, 1]);
+    assert!(read_one(&store));
+    assert!(matches!(store.lock().states[&2], Place::Ahead(..)));
+    drop(ahead);
+    let inner = store.lock();
+    assert!(inner.states.values().all(|place| matches!(place, Place::Disk(_))));
+    assert_eq!((inner.ahead.used, inner.expected.len()), (0, 0));
+    drop(inner);
+    assert!(!read_one(&store));
+    assert_eq!(number(&take(&store, 2)), 2.0);
+}
+
+#[test]
+fn a_state_that_was_read_ahead_and_only_looked_at_is_not_written_again() {
+    let bench = Bench::new();
+    let store = bench.store_with(1);
+    let _ahead = store.read_ahead(&[0]);
+    assert!(read_one(&store));
+    let state = take(&store, 0);
+    store.give_back(0, state, false).unwrap();
+    assert!(!write_one(&store));
+    assert_eq!(bench.files(), ["client-0-1.bin"]);
+}
+
+#[test]
+fn queues_hold_no_more_than_they_may() {
+    let (clients, room) = (50, 4);
+    let bench = Bench::new();
+    // The limit is the queues' too; the first states that come fill it.
+    let store = bench.store(room * STATE);
+    std::thread::scope(|scope| {
+        let _background = store.in_background(scope);
+        for round in 0..3 {
+            let order: Vec<usize> = (0..clients).collect();
+            let ahead = store.read_ahead(&order);
+            for client in order {
+                let before = store.take(client, || state(&*bench.method, 0.0)).unwrap();
+                assert_eq!(number(&before), round as f32);
+                store.give_back(client, state(&*bench.method, round as f32 + 1.0), true).unwrap();
+                let inner = store.lock();
+                assert!(inner.resident <= room * STATE);
+            }
+            drop(ahead);
+        }
+        let named = store.persist(clients).unwrap();
+        assert!(named.iter().all(Option::is_some));
+    });
+    let inner = store.lock();
+    assert!(inner.writing.peak > 0 && inner.writing.peak <= room * STATE, "{:?}", inner.writing);
+    assert!(inner.ahead.peak <= room * STATE, "{:?}", inner.ahead);
+    assert_eq!((inner.writing.used, inner.ahead.used), (0, 0));
+}
+
+#[test]
+fn a_value_larger_than_a_queue_passes_alone() {
+    let bench = Bench::new();
+    let store = bench.store(0);
+    std::thread::scope(|scope| {
+        let _background = store.in_background(scope);
+        for client in 0..10 {
+            bench.train(&store, client, client as f32);
+        }
+        store.persist(10).unwrap();
+    });
+    assert_eq!(store.lock().writing.peak, STATE);
+    for client in 0..10 {
+        assert_eq!(number(&take(&store, client)), client as f32);
+    }
+}
+
+#[test]
+fn uploads_beyond_their_room_wait_on_disk() {
+    let bench = Bench::new();
+    let store = bench.store(2 * STATE);
+    let init = |number| Model { parameters: vec![number; 100], buffers: Vec::new() };
+    for client in 0..4 {
+        let upload = bench.method.start_server(&init(client as f32));
+        let upload = bench.method.broadcast(&upload).unwrap();
+        store.put_upload(client, upload).unwrap();
+    }
+    assert_eq!(bench.files(), ["upload-2.bin", "upload-3.bin"]);
+    for client in 0..4 {
+        let upload = store.take_upload(client).unwrap().unwrap();
+        assert_eq!(number(&upload), client as f32);
+    }
+    assert!(store.take_upload(0).unwrap().is_none());
+    assert!(bench.files().is_empty());
+    assert_eq!(store.lock().uploaded.used, 0);
+}
+
+#[test]
+fn a_checkpoint_names_only_whole_files_and_stale_ones_go() {
+    let bench = Bench::new();
+    let store = bench.store(0);
+    std::thread::scope(|scope| {
+        let _background = store.in_background(scope);
+        for number in [1.0, 2.0, 3.0] {
+            for client in 0..5 {
+                bench.train(&store, client, number);
+            }
+        }
+        let named = store.persist(6).unwrap();
+        assert!(named[5].is_none());
+        let named: HashSet<String> = named.into_iter().flatten().map(|s| s.file).collect();
+        assert_eq!(named.len(), 5);
+        store.sweep(named.clone());
+        assert_eq!(bench.files(), {
+            let mut names: Vec<_> = named.into_iter().collect();
+            names.sort();
+            names
+        });
+        // What a checkpoint names stays, whatever happens until the next one.
+        (0..5).for_each(|client| bench.train(&store, client, 4.0));
+        store.persist(5).unwrap();
+        assert_eq!(bench.files().len(), 10);
+    });
+}
