@@ -1,7 +1,7 @@
 //! One transform of a stretch of parameters, there and back, by whichever algorithm suits its length.
 
 use super::fft::{Bins, LANES, Lanes, Matrix};
-use super::truncation::{Kept, Order};
+use super::truncation::{Kept, Order, PIECE};
 use core::ops::Range;
 use realfft::num_complex::Complex32;
 use realfft::{ComplexToReal, RealFftPlanner, RealToComplex};
@@ -46,9 +46,6 @@ pub(super) struct Memory {
     real: Vec<f32>,
     scratch: Vec<Complex32>,
 }
-
-/// Blocks that are converted at a time: the nearest cache holds them.
-const PIECE: usize = 64;
 
 /// What happens to consecutive blocks of a spectrum that are kept alike: they start at the first
 /// argument, counted over the kept blocks only, and each lane stands for so many entries.
@@ -151,7 +148,7 @@ impl Transform {
                 let mut at = 0;
                 for (group, blocks) in blocks.chunks_exact_mut(matrix.columns()).enumerate() {
                     self.visit_group(group, blocks, kept, &mut at, &mut visit);
-                    self.drop_gaps(blocks, kept);
+                    Self::drop_gaps(blocks, kept);
                     matrix.join_rows(blocks);
                 }
                 matrix.join_columns(blocks, &mut memory.columns[..matrix.scratch()], gradient);
@@ -182,7 +179,7 @@ impl Transform {
                 for (group, blocks) in blocks.chunks_exact_mut(matrix.columns()).enumerate() {
                     matrix.split_rows(blocks);
                     self.visit_group(group, blocks, kept, &mut at, &mut visit);
-                    self.drop_gaps(blocks, kept);
+                    Self::drop_gaps(blocks, kept);
                     matrix.join_rows(blocks);
                 }
                 matrix.join_columns(blocks, scratch, &mut gradient[self.range.clone()]);
@@ -198,17 +195,28 @@ impl Transform {
         at: &mut usize,
         visit: &mut impl Visit,
     ) {
-        for (positions, counts) in kept.stretches(&self.order, group) {
-            let stretch = &mut blocks[positions];
+        let mut piece = [Bins::default(); PIECE];
+        for (stretches, counts) in kept.batches(&self.order, group) {
             let first = *at;
-            *at += stretch.len();
-            visit(first, stretch, counts);
+            if let [stretch] = stretches {
+                *at += stretch.len();
+                visit(first, &mut blocks[stretch.clone()], counts);
+                continue;
+            }
+            for (to, position) in piece.iter_mut().zip(stretches.iter().cloned().flatten()) {
+                *to = blocks[position];
+                *at += 1;
+            }
+            visit(first, &mut piece[..*at - first], counts);
+            for (from, position) in piece.iter().zip(stretches.iter().cloned().flatten()) {
+                blocks[position] = *from;
+            }
         }
     }
 
-    fn drop_gaps(&self, blocks: &mut [Bins], kept: &Kept) {
-        for gap in kept.gaps(&self.order) {
-            blocks[gap].fill(Bins::default());
+    fn drop_gaps(blocks: &mut [Bins], kept: &Kept) {
+        for gap in kept.gaps() {
+            blocks[gap.clone()].fill(Bins::default());
         }
     }
 
@@ -227,9 +235,12 @@ impl Transform {
     fn library_visit(&self, lines: &mut [Complex32], kept: &Kept, mut visit: impl Visit) {
         let mut piece = [Bins::default(); PIECE];
         let mut at = 0;
-        for (positions, counts) in kept.stretches(&self.order, 0) {
-            for start in positions.clone().step_by(PIECE) {
-                let blocks = PIECE.min(positions.end - start);
+        let batches = kept.batches(&self.order, 0);
+        for (stretch, counts) in
+            batches.flat_map(|(stretches, counts)| stretches.iter().map(move |s| (s, counts)))
+        {
+            for start in stretch.clone().step_by(PIECE) {
+                let blocks = PIECE.min(stretch.end - start);
                 let piece = &mut piece[..blocks];
                 let end = lines.len().min(LANES * (start + blocks));
                 let lines = &mut lines[LANES * start..end];
@@ -252,7 +263,7 @@ impl Transform {
     fn library_back(&self, memory: &mut Memory, kept: &Kept, gradient: &mut [f32]) {
         let Engine::Library { inverse, .. } = &self.engine else { return };
         let lines = &mut memory.lines[self.place.clone()];
-        for gap in kept.gaps(&self.order) {
+        for gap in kept.gaps() {
             let end = lines.len().min(LANES * gap.end);
             lines[(LANES * gap.start).min(end)..end].fill(Complex32::default());
         }

@@ -83,13 +83,6 @@ impl Order {
     }
 }
 
-/// Consecutive positions that are kept alike.
-#[derive(Debug, Clone, PartialEq)]
-struct Stretch {
-    positions: Range<usize>,
-    rule: Rule,
-}
-
 /// What is kept of the entries at a position.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Rule {
@@ -103,9 +96,28 @@ enum Rule {
     Mixed,
 }
 
+/// Blocks that are visited together at most, where they do not lie together.
+pub(super) const PIECE: usize = 64;
+
+/// Stretches of consecutive positions that are kept alike: one of any length, or a few short ones,
+/// of [`PIECE`] blocks at most. In the order of a matrix low frequencies are scattered, and visits
+/// to single blocks would cost more than what happens there.
+struct Batch {
+    stretches: Vec<Range<usize>>,
+    rule: Rule,
+}
+
+impl Batch {
+    fn blocks(&self) -> usize {
+        self.stretches.iter().map(Range::len).sum()
+    }
+}
+
 /// The first entries of a spectrum, in the order in which it stands in memory.
 pub(super) struct Kept {
-    stretches: Vec<Stretch>,
+    batches: Vec<Batch>,
+    /// Positions that are cut off.
+    gaps: Vec<Range<usize>>,
     /// `K`: how many entries.
     entries: usize,
 }
@@ -113,54 +125,55 @@ pub(super) struct Kept {
 impl Kept {
     /// The first `⌈τN⌉` entries.
     pub(super) fn new(order: &Order, tau: f64) -> Self {
-        let (n, entries) = (order.len(), kept_entries(tau, order.len()));
-        let mut stretches: Vec<Stretch> = Vec::new();
+        let entries = kept_entries(tau, order.len());
+        let mut stretches: Vec<(Range<usize>, Option<Rule>)> = Vec::new();
         for position in 0..order.positions() {
-            let (first, last) = order.extremes(position);
-            // An entry k is kept where k < K, its mirror image where N − k < K.
-            let head = (last < entries, first >= entries);
-            let mirror = (n - first < entries, n - last >= entries);
-            let rule = match (head, mirror) {
-                ((_, true), (_, true)) => continue,
-                _ if matches!(order, Order::Natural { .. })
-                    && (position == 0 || position + 1 == order.positions()) =>
-                {
-                    Rule::Mixed
-                }
-                ((true, _), (true, _)) => Rule::Both,
-                ((true, _), (_, true)) => Rule::Heads,
-                ((_, true), (true, _)) => Rule::Mirrors,
-                _ => Rule::Mixed,
-            };
+            let rule = rule(order, position, entries);
             match stretches.last_mut() {
-                Some(last)
-                    if last.rule == rule
-                        && rule != Rule::Mixed
-                        && last.positions.end == position =>
-                {
-                    last.positions.end += 1;
-                }
-                _ => stretches.push(Stretch { positions: position..position + 1, rule }),
+                Some((last, of)) if *of == rule && rule != Some(Rule::Mixed) => last.end += 1,
+                _ => stretches.push((position..position + 1, rule)),
             }
         }
-        Self { stretches, entries }
+        let of = |wanted: Option<Rule>| {
+            stretches
+                .iter()
+                .filter(move |(_, rule)| *rule == wanted)
+                .map(|(range, _)| range.clone())
+        };
+        let mut batches: Vec<Batch> = of(Some(Rule::Mixed))
+            .map(|one| Batch { stretches: vec![one], rule: Rule::Mixed })
+            .collect();
+        for rule in [Rule::Both, Rule::Heads, Rule::Mirrors] {
+            let first = batches.len();
+            for stretch in of(Some(rule)) {
+                match batches[first..].last_mut() {
+                    Some(last) if last.blocks() + stretch.len() <= PIECE => {
+                        last.stretches.push(stretch);
+                    }
+                    _ => batches.push(Batch { stretches: vec![stretch], rule }),
+                }
+            }
+        }
+        Self { batches, gaps: of(None).collect(), entries }
     }
 
     /// Blocks of a group that are kept, at least in part.
     pub(super) fn blocks(&self) -> usize {
-        self.stretches.iter().map(|s| s.positions.len()).sum()
+        self.batches.iter().map(Batch::blocks).sum()
     }
 
-    /// Stretches of a group, each with the number of entries that every lane stands for.
-    pub(super) fn stretches(
+    /// What is kept of a group, in the order in which it is visited: stretches of positions, and
+    /// the number of entries that every lane stands for there.
+    pub(super) fn batches(
         &self,
         order: &Order,
         group: usize,
-    ) -> impl Iterator<Item = (Range<usize>, Lanes)> {
-        self.stretches.iter().map(move |Stretch { positions, rule }| {
+    ) -> impl Iterator<Item = (&[Range<usize>], Lanes)> {
+        self.batches.iter().map(move |Batch { stretches, rule }| {
             let mut counts = Lanes::default();
             for (lane, count) in counts.0.iter_mut().enumerate() {
-                let Some((k, alone)) = order.entry(group, positions.start, lane) else { continue };
+                let entry = order.entry(group, stretches[0].start, lane);
+                let Some((k, alone)) = entry else { continue };
                 let (head, mirror) = match rule {
                     Rule::Both => (true, true),
                     Rule::Heads => (true, false),
@@ -169,16 +182,38 @@ impl Kept {
                 };
                 *count = f32::from(u8::from(head) + u8::from(mirror && !alone));
             }
-            (positions.clone(), counts)
+            (&stretches[..], counts)
         })
     }
 
-    /// The positions in between, which are cut off.
-    pub(super) fn gaps(&self, order: &Order) -> impl Iterator<Item = Range<usize>> {
-        let starts = core::iter::once(0).chain(self.stretches.iter().map(|s| s.positions.end));
-        let ends = self.stretches.iter().map(|s| s.positions.start);
-        starts.zip(ends.chain(core::iter::once(order.positions()))).map(|(start, end)| start..end)
+    /// Positions that are cut off.
+    pub(super) fn gaps(&self) -> &[Range<usize>] {
+        &self.gaps
     }
+}
+
+/// What the first `entries` leave of a position, if anything: an entry `k` is kept where `k < K`,
+/// its mirror image where `N − k < K`.
+fn rule(order: &Order, position: usize, entries: usize) -> Option<Rule> {
+    let (first, last) = order.extremes(position);
+    // All of them, none of them.
+    let head = (last < entries, first >= entries);
+    let mirror = (order.len() - first < entries, order.len() - last >= entries);
+    if head.1 && mirror.1 {
+        return None;
+    }
+    if let Order::Natural { .. } = order
+        && (position == 0 || position + 1 == order.positions())
+    {
+        // Entries that stand alone, and lanes without an entry.
+        return Some(Rule::Mixed);
+    }
+    Some(match (head, mirror) {
+        ((true, _), (true, _)) => Rule::Both,
+        ((true, _), (_, true)) => Rule::Heads,
+        ((_, true), (true, _)) => Rule::Mirrors,
+        _ => Rule::Mixed,
+    })
 }
 
 #[cfg(test)]
@@ -202,8 +237,8 @@ mod tests {
             let mut counted = vec![0.0; n];
             let mut covered = 0;
             for group in 0..order.groups() {
-                for (positions, counts) in kept.stretches(order, group) {
-                    for position in positions {
+                for (stretches, counts) in kept.batches(order, group) {
+                    for position in stretches.iter().cloned().flatten() {
                         covered += 1;
                         for (lane, count) in counts.0.iter().enumerate() {
                             let entry = order.entry(group, position, lane);
@@ -224,7 +259,7 @@ mod tests {
             }
             assert_eq!(covered, kept.blocks() * order.groups());
             assert_eq!(
-                kept.gaps(order).map(|gap| gap.len()).sum::<usize>() + kept.blocks(),
+                kept.gaps().iter().map(Range::len).sum::<usize>() + kept.blocks(),
                 order.positions()
             );
             let (below, above) = counted.split_at(entries);

@@ -147,17 +147,20 @@ impl Matrix {
     ) {
         for strips in self.strips() {
             self.gather(x, strips.clone(), scratch);
-            for (strip, columns) in strips.zip(scratch.chunks_exact_mut(self.rows)) {
+            for columns in scratch.chunks_exact_mut(self.rows).take(strips.len()) {
                 self.down.split(columns);
-                vectorised(
-                    #[inline(always)]
-                    || {
-                        for (group, bins) in bins.chunks_exact_mut(self.columns).enumerate() {
+            }
+            vectorised(
+                #[inline(always)]
+                || {
+                    for (group, bins) in bins.chunks_exact_mut(self.columns).enumerate() {
+                        for (strip, columns) in strips.clone().zip(scratch.chunks_exact(self.rows))
+                        {
                             self.separate(columns, (strip, group), bins);
                         }
-                    },
-                );
-            }
+                    }
+                },
+            );
         }
     }
 
@@ -169,15 +172,19 @@ impl Matrix {
         x: &mut [f32],
     ) {
         for strips in self.strips() {
-            for (strip, columns) in strips.clone().zip(scratch.chunks_exact_mut(self.rows)) {
-                vectorised(
-                    #[inline(always)]
-                    || {
-                        for (group, bins) in bins.chunks_exact(self.columns).enumerate() {
+            vectorised(
+                #[inline(always)]
+                || {
+                    for (group, bins) in bins.chunks_exact(self.columns).enumerate() {
+                        for (strip, columns) in
+                            strips.clone().zip(scratch.chunks_exact_mut(self.rows))
+                        {
                             self.merge(bins, (strip, group), columns);
                         }
-                    },
-                );
+                    }
+                },
+            );
+            for columns in scratch.chunks_exact_mut(self.rows).take(strips.len()) {
                 self.down.join(columns);
             }
             self.scatter(scratch, strips, x);
