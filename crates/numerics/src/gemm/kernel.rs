@@ -313,3 +313,47 @@ pub(crate) fn vectorised<T>(work: impl FnOnce() -> T) -> T {
     }
     work()
 }
+
+/// Rows become columns.
+///
+/// Never inlined: the plain form, or one that the compiler may weave into the arithmetic around it,
+/// becomes a tangle of three times the shuffles.
+pub(crate) fn transpose(tile: &mut [[f32; 8]; 8]) {
+    #[cfg(target_arch = "x86_64")]
+    if has_fused() {
+        // SAFETY: AVX2 is present.
+        unsafe { transpose_avx2(tile) };
+        return;
+    }
+    *tile = core::array::from_fn(|l| core::array::from_fn(|i| tile[i][l]));
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+#[inline(never)]
+fn transpose_avx2(tile: &mut [[f32; 8]; 8]) {
+    use std::arch::x86_64::{
+        __m256, _mm256_permute2f128_ps, _mm256_shuffle_ps, _mm256_unpackhi_ps, _mm256_unpacklo_ps,
+    };
+    let rows: [__m256; 8] = tile.map(bytemuck::cast);
+    // Columns of two rows, then of four, inside of each half; then the halves.
+    let mut two = rows;
+    for i in [0, 2, 4, 6] {
+        two[i] = _mm256_unpacklo_ps(rows[i], rows[i + 1]);
+        two[i + 1] = _mm256_unpackhi_ps(rows[i], rows[i + 1]);
+    }
+    let mut four = two;
+    for i in [0, 4] {
+        for j in [0, 1] {
+            let (upper, lower) = (two[i + j], two[i + j + 2]);
+            four[i + 2 * j] = _mm256_shuffle_ps::<0x44>(upper, lower);
+            four[i + 2 * j + 1] = _mm256_shuffle_ps::<0xee>(upper, lower);
+        }
+    }
+    let mut columns = four;
+    for l in 0..4 {
+        columns[l] = _mm256_permute2f128_ps::<0x20>(four[l], four[l + 4]);
+        columns[l + 4] = _mm256_permute2f128_ps::<0x31>(four[l], four[l + 4]);
+    }
+    *tile = columns.map(bytemuck::cast);
+}

@@ -19,8 +19,8 @@ pub(crate) use dot::dot_rows;
 #[cfg(test)]
 pub(crate) use kernel::with_portable;
 pub(crate) use kernel::{
-    Entries, LaneWork, Lanes, PairRow, ShiftedRow, Shifts, deinterleave, interleave, vectorised,
-    with_lanes,
+    Entries, LaneWork, Lanes, PairRow, ShiftedRow, Shifts, deinterleave, interleave, transpose,
+    vectorised, with_lanes,
 };
 pub(crate) use operand::{Operand, Strided, Windows, WindowsTransposed};
 pub(crate) use unpacked::{Groups, Outer, Rows, multiply_unpacked};

@@ -1,10 +1,9 @@
 //! The vector as a matrix: transforms of its columns, and the plan of the whole.
 
 use super::butterfly::Point;
-use super::lanes::transpose;
 use super::stages::Stages;
 use super::{Bins, LANES, Lanes};
-use crate::gemm::vectorised;
+use crate::gemm::{transpose, vectorised};
 use core::ops::Range;
 
 /// Columns that go through one complex transform: eight as real parts, eight as imaginary parts.
@@ -35,16 +34,16 @@ pub(in crate::spectral) struct Matrix {
 }
 
 /// `R` and `C` for a vector of length `d`, if it is long enough: `R` is the largest power of two up
-/// to `√d/2`, so that eight rows and one strip of columns both fit in a core's cache, and `C` the
-/// smallest multiple of 16 without a prime factor above five for which `R·C ≥ d`.
+/// to `0.6 √d`, so that eight rows and a few strips of columns both fit in a core's cache, and `C`
+/// the smallest multiple of 16 without a prime factor above five for which `R·C ≥ d`.
 ///
 /// The padded length is part of an experiment's results: this rule must not depend on the machine.
 pub(in crate::spectral) fn shape(d: usize) -> Option<(usize, usize)> {
     if d < SHORTEST {
         return None;
     }
-    let half = d.isqrt() / 2;
-    let rows = 1 << half.ilog2();
+    let most = 3 * d.isqrt() / 5;
+    let rows = 1 << most.ilog2();
     Some((rows, STRIP * smooth(d.div_ceil(STRIP * rows))))
 }
 
@@ -262,20 +261,21 @@ impl Matrix {
     )]
     #[inline(always)]
     fn separate(&self, columns: &[Bins], (strip, group): (usize, usize), bins: &mut [Bins]) {
-        let mut x = [[Lanes::default(); LANES]; 2];
-        let mut y = [[Lanes::default(); LANES]; 2];
+        let mut tiles = [[[0.0; LANES]; LANES]; 4];
+        let [x_re, x_im, y_re, y_im] = &mut tiles;
         for (i, [here, mirror]) in self.group_places(group).iter().enumerate() {
             let (s, m) = (columns[*here as usize], columns[*mirror as usize]);
-            (x[0][i], x[1][i]) = (s.re + m.re, s.im - m.im);
-            (y[0][i], y[1][i]) = (s.im + m.im, m.re - s.re);
+            (x_re[i], x_im[i]) = ((s.re + m.re).0, (s.im - m.im).0);
+            (y_re[i], y_im[i]) = ((s.im + m.im).0, (m.re - s.re).0);
         }
+        tiles.iter_mut().for_each(transpose);
         let (fine, coarse) = (&self.fine[group], self.coarse[strip * self.groups + group]);
         let bins = &mut bins[STRIP * strip..][..STRIP];
-        for (half, [re, im]) in [x, y].into_iter().enumerate() {
-            let (re, im) = (transpose(re), transpose(im));
+        for (half, tiles) in tiles.as_chunks::<2>().0.iter().enumerate() {
+            let [re, im] = tiles;
             for n in 0..LANES {
                 let at = LANES * half + n;
-                bins[at] = Bins { re: re[n], im: im[n] } * (fine[at] * coarse);
+                bins[at] = Bins { re: Lanes(re[n]), im: Lanes(im[n]) } * (fine[at] * coarse);
             }
         }
     }
@@ -290,20 +290,25 @@ impl Matrix {
     fn merge(&self, bins: &[Bins], (strip, group): (usize, usize), columns: &mut [Bins]) {
         let (fine, coarse) = (&self.fine[group], self.coarse[strip * self.groups + group]);
         let bins = &bins[STRIP * strip..][..STRIP];
-        let mut halves = [[[Lanes::default(); LANES]; 2]; 2];
-        for (half, [re, im]) in halves.iter_mut().enumerate() {
+        let mut tiles = [[[0.0; LANES]; LANES]; 4];
+        for (half, tiles) in tiles.as_chunks_mut::<2>().0.iter_mut().enumerate() {
+            let [re, im] = tiles;
             for n in 0..LANES {
                 let at = LANES * half + n;
                 let turned = bins[at] * (fine[at] * coarse);
-                (re[n], im[n]) = (turned.re, turned.im);
+                (re[n], im[n]) = (turned.re.0, turned.im.0);
             }
-            (*re, *im) = (transpose(*re), transpose(*im));
         }
-        let [x, y] = halves;
+        tiles.iter_mut().for_each(transpose);
+        let [x_re, x_im, y_re, y_im] = &tiles;
         let filled = (self.rows / 2 + 1 - LANES * group).min(LANES);
         for (i, [here, mirror]) in self.group_places(group).iter().enumerate().take(filled) {
-            let s = Bins { re: x[0][i] - y[1][i], im: x[1][i] + y[0][i] };
-            let m = Bins { re: x[0][i] + y[1][i], im: y[0][i] - x[1][i] };
+            let [x_re, x_im, y_re, y_im] = [x_re, x_im, y_re, y_im].map(
+                #[inline(always)]
+                |tile| Lanes(tile[i]),
+            );
+            let s = Bins { re: x_re - y_im, im: x_im + y_re };
+            let m = Bins { re: x_re + y_im, im: y_re - x_im };
             if here == mirror {
                 columns[*here as usize] = s + m;
             } else {

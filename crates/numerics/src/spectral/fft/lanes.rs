@@ -88,15 +88,3 @@ impl Mul for Bins {
         }
     }
 }
-
-/// Rows become columns.
-#[inline(always)]
-pub(super) fn transpose(rows: [Lanes; LANES]) -> [Lanes; LANES] {
-    let mut columns = [Lanes::default(); LANES];
-    for i in 0..LANES {
-        for l in 0..LANES {
-            columns[l].0[i] = rows[i].0[l];
-        }
-    }
-    columns
-}
