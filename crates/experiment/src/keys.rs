@@ -290,7 +290,7 @@ pub const RUNTIME: &[Key] = &[
     key(
         "memory",
         Kind::Text,
-        Default::Text("384MiB"),
+        Default::Text("512MiB"),
         "client states beyond this are kept on disk, e.g. \"1GiB\" or \"512MiB\"",
     ),
     key("checkpoint_every", whole(1), Default::Integer(10), "rounds between checkpoints"),

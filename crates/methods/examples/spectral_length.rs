@@ -48,7 +48,9 @@ fn main() -> Result<(), Box<dyn Error>> {
                     let (a, exact) = evaluate(&lengths[0], form, tau, (w, v))?;
                     let (b, fast) = evaluate(&lengths[1], form, tau, (w, v))?;
                     let mut padded = [w.to_vec(), v.to_vec()];
-                    padded.iter_mut().for_each(|x| x.resize(FINE * d, 0.0));
+                    for x in &mut padded {
+                        x.resize(FINE * d, 0.0);
+                    }
                     let (_, mut most) = evaluate(&fine, form, tau, (&padded[0], &padded[1]))?;
                     most.truncate(d);
                     println!(

@@ -1,17 +1,16 @@
-//! Checkpoints: a small manifest that names state files, replaced atomically.
+//! Checkpoints: a small manifest that says where states lie, replaced atomically.
 
 use crate::RuntimeError;
 use crate::files::{read, write_atomic};
 use crate::store::Stored;
 use serde::{Deserialize, Serialize};
-use std::collections::HashSet;
 use std::path::Path;
 
 /// The manifest's name in a run folder.
 pub const CHECKPOINT_FILE: &str = "checkpoint.json";
 
 /// The version of the manifest.
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
 
 /// Where a run stands. Everything after it can be computed again, bit for bit.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -81,8 +80,8 @@ impl Checkpoint {
         write_atomic(&path, &text)
     }
 
-    /// The state files that the manifest names.
-    pub(crate) fn files(&self) -> HashSet<String> {
-        self.server.iter().chain(self.clients.iter().flatten()).map(|s| s.file.clone()).collect()
+    /// The states that the manifest names.
+    pub(crate) fn stored(&self) -> impl Iterator<Item = &Stored> {
+        self.server.iter().chain(self.clients.iter().flatten())
     }
 }

@@ -91,7 +91,7 @@ impl Session<'_> {
         create_folder(&folder)?;
         let method = &*self.method.method;
         let store = Store::new(&folder, self.plan.memory, from.version, method);
-        store.sweep(from.files());
+        store.sweep(from.stored());
         std::thread::scope(|scope| {
             let _background = store.in_background(scope);
             self.run_rounds(from, &store, crew, recorder)
@@ -154,7 +154,7 @@ impl Session<'_> {
         }
         let next = Checkpoint::at_method(index, recorder.sync()?, clock.run_seconds());
         next.write(self.run_dir)?;
-        store.sweep(next.files());
+        store.sweep(next.stored());
         let finished = index == self.plan.methods.len();
         if self.stop.load(Ordering::Relaxed) && !finished {
             return Ok(None);
@@ -183,7 +183,7 @@ impl Session<'_> {
             ..from.clone()
         };
         checkpoint.write(self.run_dir)?;
-        store.sweep(checkpoint.files());
+        store.sweep(checkpoint.stored());
         Ok(())
     }
 

@@ -47,14 +47,7 @@ impl<'m> Store<'m> {
             if inner.closed || inner.failure.is_some() {
                 return;
             }
-            let stale = std::mem::take(&mut inner.stale);
-            if !stale.is_empty() {
-                drop(inner);
-                for file in &stale {
-                    self.disk.remove(file);
-                }
-                inner = self.lock();
-            } else if let Some(job) = inner.begin_writing() {
+            if let Some(job) = inner.begin_writing() {
                 drop(inner);
                 self.finish_writing(job);
                 inner = self.lock();
@@ -65,18 +58,15 @@ impl<'m> Store<'m> {
     }
 
     pub(super) fn finish_writing(&self, job: Job) {
-        let Job { client, value, version } = job;
-        let written = value.encoded_len().map_err(RuntimeError::from).and_then(|size| {
-            let stored = self.disk.write(format!("client-{client}-{version}.bin"), &value)?;
-            Ok((size as u64, stored))
-        });
+        let Job { client, value } = job;
+        let written = self.disk.write(&value);
         // Millions of floats go before the lock is taken.
         drop(value);
         match written {
-            Ok((size, stored)) => {
+            Ok(stored) => {
                 let mut inner = self.lock();
+                inner.writing.leave(stored.bytes);
                 inner.states.insert(client, Place::Disk(stored));
-                inner.writing.leave(size);
                 drop(inner);
                 self.moved.notify_all();
             }
@@ -150,10 +140,7 @@ impl Inner {
         while let Some(client) = self.queue.pop_front() {
             // A state that was taken back in the meantime is not there, or waits further behind.
             match self.states.insert(client, Place::Writing) {
-                Some(Place::Queued(value)) => {
-                    self.version += 1;
-                    return Some(Job { client, value, version: self.version });
-                }
+                Some(Place::Queued(value)) => return Some(Job { client, value }),
                 Some(other) => drop(self.states.insert(client, other)),
                 None => drop(self.states.remove(&client)),
             }
@@ -185,7 +172,6 @@ impl Inner {
 pub(super) struct Job {
     client: usize,
     value: Value,
-    version: u64,
 }
 
 /// The two threads of a store, which end with this.

@@ -1,19 +1,28 @@
-//! Values as files: written under a temporary name, renamed when whole, verified when read.
+//! Values on disk, verified when read: client states and uploads in parts of one file, others in
+//! files of their own that are written under a temporary name and renamed when whole.
 
+use super::slots::Slots;
 use crate::RuntimeError;
 use crate::files::write_renamed_by;
+use crate::sync::lock;
 use formant_methods::{MethodError, Value};
 use std::collections::HashSet;
-use std::fs::File;
-use std::io::{self, BufWriter, Read, Write};
+use std::fs::{File, OpenOptions};
+use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
+
+/// The file whose parts hold client states and uploads.
+const SHARED: &str = "values.bin";
 
 /// A value on disk.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Stored {
     /// File name inside the store's folder.
     pub file: String,
+    /// Where it begins.
+    pub offset: u64,
     /// Length of the encoding.
     pub bytes: u64,
     /// Its XXH3.
@@ -23,56 +32,68 @@ pub struct Stored {
 /// The folder of a store.
 pub(super) struct Disk {
     folder: PathBuf,
+    slots: Mutex<Slots>,
 }
 
 impl Disk {
     pub(super) fn new(folder: &Path) -> Self {
-        Self { folder: folder.into() }
+        Self { folder: folder.into(), slots: Mutex::default() }
     }
 
     pub(super) fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// Writes a value. Not synced: a checksum guards every file, and the manifest is synced.
-    pub(super) fn write(&self, file: String, value: &Value) -> Result<Stored, RuntimeError> {
-        let path = self.folder.join(&file);
-        let mut refused: Option<MethodError> = None;
-        let mut written = (0, 0);
-        let outcome = write_renamed_by(&path, false, |file| {
-            let mut checked = Checked { file, bytes: 0, hash: Xxh3::new(), failure: None };
-            // Small fields are collected; a large vector goes straight to the file.
-            let encoded = value.encode_to(&mut BufWriter::new(&mut checked));
-            written = (checked.bytes, checked.hash.digest());
-            match (checked.failure, encoded) {
-                (Some(failure), _) => Err(failure),
-                (None, Ok(())) => Ok(()),
-                (None, Err(error)) => {
-                    let why = io::Error::other(error.to_string());
-                    refused = Some(error);
-                    Err(why)
-                }
-            }
-        });
-        match refused {
-            Some(error) => Err(error.into()),
-            None => outcome.map(|()| Stored { file, bytes: written.0, hash: written.1 }),
-        }
+    /// Writes a value into a part of the shared file that nothing else uses. Not synced: a
+    /// checksum guards every value, and the manifest is synced.
+    pub(super) fn write(&self, value: &Value) -> Result<Stored, RuntimeError> {
+        let offset = lock(&self.slots).take(value.encoded_len()? as u64);
+        let path = self.folder.join(SHARED);
+        let fail = |source| RuntimeError::file("write", &path, source);
+        // Opened each time, which is cheap: a folder that has gone is noticed.
+        let mut file = OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(&path)
+            .map_err(fail)?;
+        file.seek(SeekFrom::Start(offset)).map_err(fail)?;
+        let (bytes, hash) = encode(value, &mut file).map_err(|error| error.told(&path))?;
+        Ok(Stored { file: SHARED.into(), offset, bytes, hash })
     }
 
-    /// Reads a file into a buffer and verifies it.
+    /// Writes a value into a file of its own.
+    pub(super) fn write_file(&self, file: String, value: &Value) -> Result<Stored, RuntimeError> {
+        let path = self.folder.join(&file);
+        let mut outcome = Ok((0, 0));
+        write_renamed_by(&path, false, |file| {
+            outcome = encode(value, file);
+            match &outcome {
+                Ok(_) => Ok(()),
+                Err(Unwritten::File(error)) => Err(error.kind().into()),
+                Err(Unwritten::Value(error)) => Err(io::Error::other(error.to_string())),
+            }
+        })
+        .or_else(|error| if outcome.is_ok() { Err(error) } else { Ok(()) })?;
+        let (bytes, hash) = outcome.map_err(|error| error.told(&path))?;
+        Ok(Stored { file, offset: 0, bytes, hash })
+    }
+
+    /// Reads a value into a buffer and verifies it.
     pub(super) fn load(&self, stored: &Stored, buffer: &mut Vec<u8>) -> Result<(), RuntimeError> {
         let path = self.folder.join(&stored.file);
         let fail = |source| RuntimeError::file("read", &path, source);
         buffer.clear();
-        buffer.reserve(usize::try_from(stored.bytes).unwrap_or(0));
-        let file = File::open(&path).map_err(fail)?;
-        // One byte more than was written tells a file that has grown, and no more is ever read.
-        file.take(stored.bytes + 1).read_to_end(buffer).map_err(fail)?;
+        let mut file = File::open(&path).map_err(fail)?;
+        file.seek(SeekFrom::Start(stored.offset)).map_err(fail)?;
+        // A damaged length must not take memory that the file does not fill.
+        let there = file.metadata().map_err(fail)?.len().saturating_sub(stored.offset);
+        buffer.reserve_exact(usize::try_from(stored.bytes.min(there)).unwrap_or(0));
+        file.take(stored.bytes).read_to_end(buffer).map_err(fail)?;
         if buffer.len() as u64 != stored.bytes || xxh3_64(buffer) != stored.hash {
-            let (found, written) = (buffer.len(), stored.bytes);
+            let (found, written, offset) = (buffer.len(), stored.bytes, stored.offset);
             return Err(RuntimeError::Damaged {
-                found: format!("{found} bytes that do not match the {written} written"),
+                found: format!("{found} bytes at {offset} do not match the {written} written"),
                 hint: "the state cannot be trusted; start the run again in a new folder".into(),
                 path,
             });
@@ -80,23 +101,65 @@ impl Disk {
         Ok(())
     }
 
-    /// Removes a file that nothing will read again.
-    pub(super) fn remove(&self, file: &str) {
-        // Best effort: a file too many costs space, not correctness, and the next sweep finds it.
-        let _ = std::fs::remove_file(self.folder.join(file));
+    /// Gives up a value of the shared file that nothing will read again.
+    pub(super) fn release(&self, stored: &Stored) {
+        lock(&self.slots).release(stored.offset, stored.bytes);
     }
 
-    /// Removes all files of a store's making but those to keep.
-    pub(super) fn sweep(&self, keep: &HashSet<String>) {
-        let Ok(entries) = std::fs::read_dir(&self.folder) else { return };
-        for entry in entries.flatten() {
+    /// Gives up everything but what a checkpoint names; says what of it lies in the shared file,
+    /// and where.
+    pub(super) fn sweep<'a>(&self, keep: impl Iterator<Item = &'a Stored>) -> HashSet<u64> {
+        let (shared, own): (Vec<&Stored>, Vec<&Stored>) = keep.partition(|s| s.file == SHARED);
+        let pinned = shared.iter().map(|stored| stored.offset).collect();
+        let own: HashSet<&str> = own.into_iter().map(|stored| stored.file.as_str()).collect();
+        let mut slots = lock(&self.slots);
+        *slots = Slots::of(shared.iter().map(|stored| (stored.offset, stored.bytes)).collect());
+        let end = slots.end();
+        drop(slots);
+        // Best effort: a file too many or too long costs space, not correctness.
+        if end > 0 {
+            let file = OpenOptions::new().write(true).open(self.folder.join(SHARED));
+            let _ = file.and_then(|file| {
+                let length = file.metadata()?.len();
+                if length > end { file.set_len(end) } else { Ok(()) }
+            });
+        }
+        for entry in std::fs::read_dir(&self.folder).into_iter().flatten().flatten() {
             let name = entry.file_name();
             let Some(name) = name.to_str() else { continue };
-            let ours = ["client-", "server-", "upload-"].iter().any(|kind| name.starts_with(kind));
-            if ours && !keep.contains(name) {
-                self.remove(name);
+            let ours = name.starts_with("server-") && !own.contains(name);
+            if ours || name == SHARED && end == 0 {
+                let _ = std::fs::remove_file(entry.path());
             }
         }
+        pinned
+    }
+}
+
+/// Why a value was not written.
+enum Unwritten {
+    File(io::Error),
+    Value(MethodError),
+}
+
+impl Unwritten {
+    fn told(self, path: &Path) -> RuntimeError {
+        match self {
+            Self::File(source) => RuntimeError::file("write", path, source),
+            Self::Value(error) => error.into(),
+        }
+    }
+}
+
+/// Writes an encoding; gives its length and its hash.
+fn encode(value: &Value, file: &mut File) -> Result<(u64, u64), Unwritten> {
+    let mut checked = Checked { file, bytes: 0, hash: Xxh3::new(), failure: None };
+    // Small fields are collected; a large vector goes straight to the file.
+    let encoded = value.encode_to(&mut BufWriter::new(&mut checked));
+    match (checked.failure, encoded) {
+        (Some(failure), _) => Err(Unwritten::File(failure)),
+        (None, Err(error)) => Err(Unwritten::Value(error)),
+        (None, Ok(())) => Ok((checked.bytes, checked.hash.digest())),
     }
 }
 

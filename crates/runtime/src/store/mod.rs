@@ -1,7 +1,7 @@
 //! Client states and uploads: in memory up to a limit, on disk beyond it.
 //!
-//! A state that leaves memory becomes a file that is never written again; a newer state of the
-//! same client is another file. A checkpoint therefore only has to name files: see
+//! States that leave memory share one file. A newer state of a client never overwrites one that the
+//! last checkpoint names, so a checkpoint only has to say where states lie: see
 //! [`crate::checkpoint`]. Which states stay in memory is stable from round to round (a state that
 //! fits when it comes back stays), so a fleet that is a little too large does not read everything
 //! from disk every round.
@@ -12,6 +12,7 @@
 
 mod background;
 mod disk;
+mod slots;
 #[cfg(test)]
 mod tests;
 mod uploads;
@@ -57,7 +58,7 @@ pub(crate) struct Store<'m> {
     disk: Disk,
     limit: u64,
     inner: Mutex<Inner>,
-    /// There is something to write or to remove, or no more will come.
+    /// There is something to write, or no more will come.
     to_write: Condvar,
     /// There is something to read and room for it, or no more will come.
     to_read: Condvar,
@@ -70,8 +71,8 @@ struct Inner {
     /// Bytes of states in [`Place::Memory`].
     resident: u64,
     version: u64,
-    /// Files that the last checkpoint names.
-    pinned: HashSet<String>,
+    /// Where the states lie that the last checkpoint names.
+    pinned: HashSet<u64>,
     uploads: HashMap<usize, Waiting>,
     /// Bytes of uploads in memory.
     uploaded: Queue,
@@ -79,8 +80,6 @@ struct Inner {
     queue: VecDeque<usize>,
     /// Bytes of states queued or with the writer.
     writing: Queue,
-    /// Files that nothing will read again.
-    stale: Vec<String>,
     /// Clients whose states will be asked for, in this order.
     expected: VecDeque<usize>,
     /// Bytes of states read ahead or with the reader.
@@ -139,7 +138,6 @@ impl<'m> Store<'m> {
             uploaded: Queue::new(queue),
             queue: VecDeque::new(),
             writing: Queue::new(queue),
-            stale: Vec::new(),
             expected: VecDeque::new(),
             ahead: Queue::new(queue),
             failure: None,
@@ -243,10 +241,9 @@ impl<'m> Store<'m> {
             // neither memory nor a file.
             Some(Place::LentFresh) if !changed => return Ok(()),
             Some(Place::Lent(stored)) if !changed => stored,
-            Some(Place::Lent(Some(stale))) if !inner.pinned.contains(&stale.file) => {
+            Some(Place::Lent(Some(stale))) if !inner.pinned.contains(&stale.offset) => {
                 // Nothing will read it again; many rounds between checkpoints must not fill a disk.
-                inner.stale.push(stale.file);
-                self.to_write.notify_one();
+                self.disk.release(&stale);
                 None
             }
             _ => None,
@@ -269,10 +266,10 @@ impl<'m> Store<'m> {
         Ok(())
     }
 
-    /// Writes every state that is not on disk yet and names the files, `None` for clients that
+    /// Writes every state that is not on disk yet and says where they are, `None` for clients that
     /// never took part. Called between rounds, when no state is lent.
     pub(crate) fn persist(&self, clients: usize) -> Result<Vec<Option<Stored>>, RuntimeError> {
-        // A checkpoint names only whole files: first, the writer finishes.
+        // A checkpoint names only whole states: first, the writer finishes.
         let mut inner = self.wait_until(|inner| inner.writing.used == 0)?;
         let inner = &mut *inner;
         let mut named = Vec::with_capacity(clients);
@@ -285,9 +282,7 @@ impl<'m> Store<'m> {
                     | Place::Memory(_, Some(stored)),
                 ) => Some(stored.clone()),
                 Some(Place::Memory(value, on_disk @ None)) => {
-                    inner.version += 1;
-                    let file = format!("client-{client}-{}.bin", inner.version);
-                    Some(on_disk.insert(self.disk.write(file, value)?).clone())
+                    Some(on_disk.insert(self.disk.write(value)?).clone())
                 }
                 _ => None,
             });
@@ -307,22 +302,19 @@ impl<'m> Store<'m> {
             inner.version += 1;
             inner.version
         };
-        self.disk.write(format!("{name}-{version}.bin"), value)
+        self.disk.write_file(format!("{name}-{version}.bin"), value)
     }
 
-    /// Reads and verifies a file.
+    /// Reads and verifies a value.
     pub(crate) fn load(&self, stored: &Stored) -> Result<Vec<u8>, RuntimeError> {
         let mut bytes = Vec::new();
         self.disk.load(stored, &mut bytes)?;
         Ok(bytes)
     }
 
-    /// Keeps the files that a checkpoint names until the next one, and removes all others. Called
-    /// between rounds, after [`Store::persist`] or when all states may go.
-    pub(crate) fn sweep(&self, keep: HashSet<String>) {
-        let mut inner = self.lock();
-        inner.stale.clear();
-        self.disk.sweep(&keep);
-        inner.pinned = keep;
+    /// Keeps what a checkpoint names until the next one, and gives up all else. Called between
+    /// rounds, after [`Store::persist`] or when all states may go.
+    pub(crate) fn sweep<'a>(&self, keep: impl Iterator<Item = &'a Stored>) {
+        self.lock().pinned = self.disk.sweep(keep);
     }
 }

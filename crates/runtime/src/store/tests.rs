@@ -7,6 +7,8 @@ use std::fs;
 
 /// Bytes of a state of [`state`]: a length and 100 floats, and a length without any.
 const STATE: u64 = 403;
+/// What it takes on disk.
+const SLOT: u64 = 4096;
 
 fn ditto() -> Box<dyn ErasedMethod> {
     build("ditto", &toml::Table::new()).unwrap().0
@@ -54,12 +56,13 @@ impl Bench {
         store.give_back(client, state(&*self.method, number), true).unwrap();
     }
 
-    fn files(&self) -> Vec<String> {
-        let entries = fs::read_dir(self.folder.path()).unwrap();
-        let mut names: Vec<_> =
-            entries.map(|e| e.unwrap().file_name().to_str().unwrap().to_owned()).collect();
-        names.sort();
-        names
+    fn shared(&self) -> std::path::PathBuf {
+        self.folder.path().join("values.bin")
+    }
+
+    /// Bytes from the beginning of the shared file to the end of the last value.
+    fn length(&self) -> u64 {
+        fs::metadata(self.shared()).unwrap().len()
     }
 }
 
@@ -91,7 +94,7 @@ fn a_state_that_is_asked_for_before_it_is_written_comes_from_the_queue() {
     assert_eq!(store.lock().queue, [0, 0]);
     assert!(write_one(&store));
     assert!(!write_one(&store));
-    assert_eq!(bench.files(), ["client-0-1.bin"]);
+    assert_eq!(bench.length(), STATE);
     assert_eq!(number(&take(&store, 0)), 7.0);
 }
 
@@ -136,7 +139,7 @@ fn a_failed_write_is_told_to_everybody_who_asks_and_names_the_file() {
         ];
         for answer in asked {
             let error = answer.unwrap_err().to_string();
-            assert!(error.contains("cannot write") && error.contains("client-3-1.bin"), "{error}");
+            assert!(error.contains("cannot write") && error.contains("values.bin"), "{error}");
             assert!(error.contains("\nhint: "), "{error}");
         }
     }
@@ -147,13 +150,15 @@ fn a_failed_write_is_told_to_everybody_who_asks_and_names_the_file() {
 fn a_failed_read_is_told_and_names_the_file() {
     let bench = Bench::new();
     let store = bench.store_with(2);
-    fs::write(bench.folder.path().join("client-1-2.bin"), b"something else").unwrap();
+    let mut bytes = fs::read(bench.shared()).unwrap();
+    *bytes.last_mut().unwrap() ^= 1;
+    fs::write(bench.shared(), bytes).unwrap();
     let ahead = store.read_ahead(&[0, 1]);
     while read_one(&store) {
         let _ = store.take(0, || panic!("it has a state"));
     }
     let error = store.take(1, || panic!("it has a state")).unwrap_err().to_string();
-    assert!(error.contains("client-1-2.bin is damaged"), "{error}");
+    assert!(error.contains("values.bin is damaged: 403 bytes at 4096 do"), "{error}");
     drop(ahead);
 }
 
@@ -182,7 +187,7 @@ fn a_state_that_was_read_ahead_and_only_looked_at_is_not_written_again() {
     let state = take(&store, 0);
     store.give_back(0, state, false).unwrap();
     assert!(!write_one(&store));
-    assert_eq!(bench.files(), ["client-0-1.bin"]);
+    assert!(matches!(store.lock().states[&0], Place::Disk(Stored { offset: 0, .. })));
 }
 
 #[test]
@@ -241,18 +246,19 @@ fn uploads_beyond_their_room_wait_on_disk() {
         let upload = bench.method.broadcast(&upload).unwrap();
         store.put_upload(client, upload).unwrap();
     }
-    assert_eq!(bench.files(), ["upload-2.bin", "upload-3.bin"]);
+    assert_eq!(bench.length(), SLOT + STATE);
     for client in 0..4 {
         let upload = store.take_upload(client).unwrap().unwrap();
         assert_eq!(number(&upload), client as f32);
     }
     assert!(store.take_upload(0).unwrap().is_none());
-    assert!(bench.files().is_empty());
     assert_eq!(store.lock().uploaded.used, 0);
+    // What they took is free again.
+    assert_eq!(store.disk.write(&state(&*bench.method, 0.0)).unwrap().offset, 0);
 }
 
 #[test]
-fn a_checkpoint_names_only_whole_files_and_stale_ones_go() {
+fn a_checkpoint_names_whole_states_and_stale_ones_make_room() {
     let bench = Bench::new();
     let store = bench.store(0);
     std::thread::scope(|scope| {
@@ -264,17 +270,29 @@ fn a_checkpoint_names_only_whole_files_and_stale_ones_go() {
         }
         let named = store.persist(6).unwrap();
         assert!(named[5].is_none());
-        let named: HashSet<String> = named.into_iter().flatten().map(|s| s.file).collect();
-        assert_eq!(named.len(), 5);
-        store.sweep(named.clone());
-        assert_eq!(bench.files(), {
-            let mut names: Vec<_> = named.into_iter().collect();
-            names.sort();
-            names
-        });
+        let named: Vec<Stored> = named.into_iter().flatten().collect();
+        let places: HashSet<u64> = named.iter().map(|stored| stored.offset).collect();
+        assert_eq!(places.len(), 5);
+        store.sweep(named.iter());
         // What a checkpoint names stays, whatever happens until the next one.
-        (0..5).for_each(|client| bench.train(&store, client, 4.0));
-        store.persist(5).unwrap();
-        assert_eq!(bench.files().len(), 10);
+        for number in [4.0, 5.0, 6.0] {
+            (0..5).for_each(|client| bench.train(&store, client, number));
+        }
+        let newer: Vec<Stored> = store.persist(5).unwrap().into_iter().flatten().collect();
+        assert!(newer.iter().all(|stored| !places.contains(&stored.offset)));
+        for stored in &named {
+            assert_eq!(
+                postcard::from_bytes::<Model>(&store.load(stored).unwrap()).unwrap().parameters[0],
+                3.0
+            );
+        }
+        assert!(bench.length() <= 11 * SLOT, "{}", bench.length());
+        store.sweep(newer.iter());
+        (0..5).for_each(|client| bench.train(&store, client, 7.0));
+        let newest: Vec<Stored> = store.persist(5).unwrap().into_iter().flatten().collect();
+        assert!(newest.iter().all(|stored| !newer.contains(stored)));
+        assert!(bench.length() <= 11 * SLOT, "{}", bench.length());
+        store.sweep([].iter());
+        assert!(!bench.shared().exists());
     });
 }

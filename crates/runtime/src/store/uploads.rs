@@ -24,7 +24,7 @@ impl Store<'_> {
                 return Ok(());
             }
         }
-        let stored = self.disk.write(format!("upload-{client}.bin"), &value)?;
+        let stored = self.disk.write(&value)?;
         self.lock().uploads.insert(client, Waiting::Disk(stored));
         Ok(())
     }
@@ -40,7 +40,7 @@ impl Store<'_> {
             }
             Some(Waiting::Disk(stored)) => {
                 let value = self.method.decode_upload(&self.load(&stored)?)?;
-                self.disk.remove(&stored.file);
+                self.disk.release(&stored);
                 Ok(Some(value))
             }
             None => Ok(None),

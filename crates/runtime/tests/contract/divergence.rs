@@ -82,7 +82,9 @@ fn a_personal_phase_that_diverges_costs_only_the_personal_model() {
     for (client, stored) in checkpoint.clients.iter().enumerate() {
         let stored = stored.as_ref().unwrap();
         let bytes = std::fs::read(folder.file("states").join(&stored.file)).unwrap();
-        assert_eq!(bytes, init.clients[client].encode().unwrap());
+        let from = usize::try_from(stored.offset).unwrap();
+        let expected = init.clients[client].encode().unwrap();
+        assert!(bytes[from..].starts_with(&expected), "client {client}");
     }
     folder.run(&plan).unwrap();
     assert_eq!(failures(&folder.events()).len(), 15);

@@ -51,9 +51,12 @@ fn files_that_a_crash_left_behind_are_swept() {
     let undisturbed = run(&case.plan());
     let folder = Folder::new();
     folder.run_until(&case.plan(), 0, 1);
-    for leftover in ["client-0-999.bin", "upload-3.bin", "client-1-7.bin.tmp"] {
+    for leftover in ["server-999.bin", "server-7.bin.tmp"] {
         std::fs::write(folder.file("states").join(leftover), b"half").unwrap();
     }
+    let values = folder.file("states").join("values.bin");
+    let mut grown = std::fs::OpenOptions::new().append(true).open(&values).unwrap();
+    grown.write_all(&[7; 10_000]).unwrap();
     let kept = folder.file("states").join("notes.txt");
     std::fs::write(&kept, b"not ours").unwrap();
     folder.run(&case.plan()).unwrap();
