@@ -39,6 +39,8 @@ pub(crate) enum Command {
     Sweep(SweepArgs),
     /// Write report.md and report.html for a run folder and print its table
     Report(ReportArgs),
+    /// Average several runs of one experiment that differ in their seeds
+    Compare(CompareArgs),
     /// List the methods, or show one with its hyper-parameters
     Methods(MethodsArgs),
     /// List the networks with their sizes
@@ -149,17 +151,34 @@ pub(crate) struct ReportArgs {
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct MethodsArgs {
-    #[command(subcommand)]
-    pub(crate) command: Option<MethodsCommand>,
-    /// Machine-readable list
+#[command(after_help = "\
+Example:
+  for s in 1 2 3; do formant run --seed $s --out runs/seed-$s; done
+  formant compare runs/seed-1 runs/seed-2 runs/seed-3")]
+pub(crate) struct CompareArgs {
+    /// Run folders
+    #[arg(required = true)]
+    pub(crate) run_dirs: Vec<PathBuf>,
+    /// Print the rows as JSON on standard output
     #[arg(long)]
     pub(crate) json: bool,
 }
 
+#[derive(Debug, Args)]
+pub(crate) struct MethodsArgs {
+    #[command(subcommand)]
+    pub(crate) command: Option<MethodsCommand>,
+    /// Machine-readable list
+    #[arg(long, conflicts_with = "markdown")]
+    pub(crate) json: bool,
+    /// Everything about every method, as a page of Markdown
+    #[arg(long)]
+    pub(crate) markdown: bool,
+}
+
 #[derive(Debug, Subcommand)]
 pub(crate) enum MethodsCommand {
-    /// Show one method: citation, models, hyper-parameters with defaults and ranges
+    /// Show one method: citation, formulas, models, hyper-parameters with defaults and ranges
     Show {
         /// Its name
         name: String,

@@ -4,7 +4,8 @@ use crate::args::{InitArgs, JsonArgs, MethodsArgs, MethodsCommand};
 use crate::output::{pasteable, print, print_json};
 use crate::run::grouped;
 use anyhow::bail;
-use formant_methods::ZOO;
+use formant_methods::schema::Key;
+use formant_methods::{ALLOW_DEGENERATE, Entry, ZOO};
 use formant_numerics::{NetworkSpec, Shape};
 use formant_runtime::files;
 use serde_json::json;
@@ -14,6 +15,10 @@ use std::process::ExitCode;
 pub(crate) fn methods(args: &MethodsArgs) -> anyhow::Result<ExitCode> {
     if let Some(MethodsCommand::Show { name }) = &args.command {
         return show(name);
+    }
+    if args.markdown {
+        print(&page()?)?;
+        return Ok(ExitCode::SUCCESS);
     }
     if args.json {
         let list: Vec<_> = ZOO
@@ -47,7 +52,7 @@ pub(crate) fn methods(args: &MethodsArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn models(entry: &formant_methods::Entry) -> &'static str {
+fn models(entry: &Entry) -> &'static str {
     match (entry.generic, entry.personal) {
         (true, true) => "GM PM",
         (true, false) => "GM   ",
@@ -58,28 +63,18 @@ fn models(entry: &formant_methods::Entry) -> &'static str {
 fn show(name: &str) -> anyhow::Result<ExitCode> {
     let entry = formant_methods::entry(name)?;
     let mut text = String::new();
-    writeln!(text, "{} ({})\n{}\n", entry.title, entry.citation, entry.summary)?;
-    writeln!(
-        text,
-        "generic model (GM)   {}",
-        if entry.generic { "yes" } else { "no; tables score the averaged PM, in parentheses" }
-    )?;
-    writeln!(
-        text,
-        "personal model (PM)  {}",
-        if entry.personal {
-            "yes"
-        } else {
-            "no; tables score the GM on local test sets, in parentheses"
-        }
-    )?;
+    writeln!(text, "{} ({}): {}\n", entry.title, entry.citation, entry.summary)?;
+    writeln!(text, "{}\n", rules(entry))?;
+    let (generic, personal) = trained(entry);
+    writeln!(text, "generic model (GM)   {generic}\npersonal model (PM)  {personal}")?;
     if entry.keys.is_empty() {
         writeln!(text, "\nno hyper-parameters of its own")?;
     } else {
         writeln!(text, "\nhyper-parameters:")?;
     }
-    let width = entry.keys.iter().map(|k| k.name.len()).max().unwrap_or(0);
-    for key in entry.keys {
+    let keys = keys(entry);
+    let width = keys.iter().map(|k| k.name.len()).max().unwrap_or(0);
+    for key in keys {
         let default = key.default_value().map_or("unset".into(), |v| v.to_string());
         let symbol =
             if key.symbol.is_empty() { String::new() } else { format!("{}: ", key.symbol) };
@@ -89,6 +84,60 @@ fn show(name: &str) -> anyhow::Result<ExitCode> {
     }
     print(&text)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Which models a method trains, and what stands for one that it does not.
+fn trained(entry: &Entry) -> (&'static str, &'static str) {
+    let generic =
+        if entry.generic { "yes" } else { "no; tables score the averaged PM, in parentheses" };
+    let personal = if entry.personal {
+        "yes"
+    } else {
+        "no; tables score the GM on local test sets, in parentheses"
+    };
+    (generic, personal)
+}
+
+/// A method's keys, and the one that admits a degenerate setting where there is such a setting.
+fn keys(entry: &Entry) -> Vec<Key> {
+    let admits = entry.can_degenerate().then_some(ALLOW_DEGENERATE);
+    entry.keys.iter().copied().chain(admits).collect()
+}
+
+/// What a method's file opens with, without the title.
+fn rules(entry: &Entry) -> String {
+    let text = entry.documentation();
+    text.split_once("\n\n").map_or(String::new(), |(_, rest)| rest.to_owned())
+}
+
+/// The page docs/METHODS.md.
+fn page() -> anyhow::Result<String> {
+    let mut text = String::from(
+        "# The methods\n\nWritten by `formant methods --markdown` from the methods' own files and key tables.\n\n\
+         | name | GM | PM | |\n| --- | --- | --- | --- |\n",
+    );
+    for entry in ZOO {
+        let mark = |yes: bool| if yes { "yes" } else { "–" };
+        let (name, anchor) = (entry.name, entry.title.to_lowercase());
+        let (generic, personal) = (mark(entry.generic), mark(entry.personal));
+        writeln!(text, "| [`{name}`](#{anchor}) | {generic} | {personal} | {} |", entry.summary)?;
+    }
+    text.push_str(
+        "\nA method without a GM has its averaged PM scored on the global test set, one without PMs its GM on the local \
+         test sets; tables print both in parentheses.\n",
+    );
+    for entry in ZOO {
+        write!(text, "\n## {}\n\n{}\n", entry.title, rules(entry))?;
+        if !entry.keys.is_empty() {
+            text.push_str("\n| key | symbol | default | allowed | meaning |\n| --- | --- | --- | --- | --- |\n");
+        }
+        for key in keys(entry).iter().filter(|_| !entry.keys.is_empty()) {
+            let default = key.default_value().map_or("unset".into(), |v| format!("`{v}`"));
+            let (allowed, symbol) = (key.kind.describe(), key.symbol);
+            writeln!(text, "| `{}` | {symbol} | {default} | {allowed} | {} |", key.name, key.help)?;
+        }
+    }
+    Ok(text)
 }
 
 pub(crate) fn networks(args: &JsonArgs) -> anyhow::Result<ExitCode> {

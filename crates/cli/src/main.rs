@@ -22,6 +22,7 @@ fn main() -> ExitCode {
         Command::Run(args) => run::run(args),
         Command::Sweep(args) => sweep::sweep(&args),
         Command::Report(args) => report::report(&args),
+        Command::Compare(args) => report::compare(&args),
         Command::Methods(args) => list::methods(&args),
         Command::Networks(args) => list::networks(&args),
         Command::Data(args) => data::data(args),

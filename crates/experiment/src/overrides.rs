@@ -2,7 +2,7 @@
 
 use crate::{ExperimentError, combination};
 use formant_methods::schema::suggest;
-use formant_methods::{ZOO, entry};
+use formant_methods::{ALLOW_DEGENERATE, Entry, ZOO, entry};
 use toml::{Table, Value};
 
 /// One change: a dotted key and a value, or none to unset it.
@@ -95,7 +95,11 @@ impl Override {
         let key = &self.path[1];
         let has_key = |table: &Table| {
             let name = table.get("name").and_then(Value::as_str).unwrap_or_default();
-            key == "train" || entry(name).is_ok_and(|e| e.keys.iter().any(|k| k.name == key))
+            let takes = |e: &Entry| {
+                e.keys.iter().any(|k| k.name == key)
+                    || e.can_degenerate() && key == ALLOW_DEGENERATE.name
+            };
+            key == "train" || entry(name).is_ok_and(takes)
         };
         let mut changed = false;
         for entry in entries.iter_mut().filter(|entry| has_key(entry)) {

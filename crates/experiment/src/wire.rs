@@ -120,6 +120,7 @@ impl Experiment {
                         generic: entry.generic,
                         personal: entry.personal,
                         hyper_parameters: json(&setting.parameters),
+                        degenerate: formant_methods::degenerate(&setting.name, &setting.parameters),
                     }
                 })
                 .collect(),

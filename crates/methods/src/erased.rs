@@ -123,6 +123,11 @@ pub trait ErasedMethod: Send + Sync {
     ) -> Result<(), MethodError>;
     /// See [`Method::global_model`].
     fn global_model<'a>(&self, server: &'a Value) -> Result<Option<Cow<'a, Model>>, MethodError>;
+    /// See [`Method::other_global_models`].
+    fn other_global_models<'a>(
+        &self,
+        server: &'a Value,
+    ) -> Result<Vec<(&'static str, Cow<'a, Model>)>, MethodError>;
     /// See [`Method::personal_model`].
     fn personal_model<'a>(
         &self,
@@ -247,6 +252,13 @@ impl<M: Method> ErasedMethod for Erased<M> {
 
     fn global_model<'a>(&self, server: &'a Value) -> Result<Option<Cow<'a, Model>>, MethodError> {
         Ok(self.method.global_model(self.server(server)?))
+    }
+
+    fn other_global_models<'a>(
+        &self,
+        server: &'a Value,
+    ) -> Result<Vec<(&'static str, Cow<'a, Model>)>, MethodError> {
+        Ok(self.method.other_global_models(self.server(server)?))
     }
 
     fn personal_model<'a>(

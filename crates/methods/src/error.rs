@@ -17,6 +17,18 @@ pub enum MethodError {
     /// A wrong hyper-parameter.
     #[error(transparent)]
     Schema(#[from] SchemaError),
+    /// A setting that makes the method another one.
+    #[error(
+        "{setting} turns {title} into {becomes}\nhint: if that is what you want, say so with `allow_degenerate = true` beside it; else choose another value"
+    )]
+    Degenerate {
+        /// The method's title.
+        title: &'static str,
+        /// The keys and their values.
+        setting: String,
+        /// What it is then.
+        becomes: &'static str,
+    },
     /// Training left the finite numbers, or a term could not be built.
     #[error(transparent)]
     Numerics(#[from] NumericsError),
@@ -44,6 +56,16 @@ pub enum MethodError {
         sent: usize,
         /// Parameters and buffers of the first upload.
         expected: usize,
+    },
+    /// An upload that lacks what the method needs.
+    #[error("client {client} sent {sent} where {expected} is expected")]
+    ForeignUpload {
+        /// Who sent it.
+        client: usize,
+        /// What it was.
+        sent: String,
+        /// What it should have been.
+        expected: String,
     },
     /// A value of another method, or of another role, was handed over: a bug in a driver.
     #[error("a value of method `{method}` is not the {what} that was expected")]

@@ -3,7 +3,8 @@
 use crate::MethodError;
 use formant_data::Images;
 use formant_numerics::{
-    Length, Model, Network, NumericsError, Part, Rng, Scope, Sgd, Spectrum, Term, Worker,
+    CrossEntropy, Length, Model, Network, NumericsError, Output, OutputLoss, Part, Rng, Scope, Sgd,
+    Spectrum, Term, Worker,
 };
 use std::sync::Arc;
 
@@ -91,6 +92,21 @@ impl<'a> Local<'a> {
         self.settings.epochs
     }
 
+    /// Samples a step.
+    pub fn batch(&self) -> usize {
+        self.settings.batch
+    }
+
+    /// The optimiser's settings.
+    pub fn optimiser(&self) -> Sgd {
+        self.settings.sgd
+    }
+
+    /// Clips gradients at a norm, unless the experiment has said where.
+    pub fn clip_unless_told(&mut self, norm: f32) {
+        self.settings.sgd.clip.get_or_insert(norm);
+    }
+
     /// The network that models belong to.
     pub fn network(&self) -> &'a dyn Network {
         self.network
@@ -129,8 +145,24 @@ impl<'a> Local<'a> {
         part: Part,
         terms: &mut [(f32, &mut dyn Term)],
     ) -> Result<(), MethodError> {
-        self.worker.begin_phase();
-        self.for_each_batch(epochs, |step| step.descend(model, part, terms))?;
+        self.sgd_on(model, (epochs, part), &mut CrossEntropy, terms)
+    }
+
+    /// [`Local::sgd`] with another loss than cross-entropy.
+    pub fn sgd_on(
+        &mut self,
+        model: &mut Model,
+        (epochs, part): (usize, Part),
+        loss: &mut dyn OutputLoss,
+        terms: &mut [(f32, &mut dyn Term)],
+    ) -> Result<(), MethodError> {
+        let sgd = self.settings.sgd;
+        self.for_each_batch(epochs, |step| step.descend_on(model, (&sgd, part), loss, terms))?;
+        self.check(model)
+    }
+
+    /// An error if training has left the finite numbers.
+    pub fn check(&self, model: &Model) -> Result<(), MethodError> {
         if !model.is_finite() {
             let step = self.meter.steps;
             return Err(NumericsError::Diverged { step, what: "a parameter" }.into());
@@ -138,12 +170,14 @@ impl<'a> Local<'a> {
         Ok(())
     }
 
-    /// Visits the batches of some epochs, for methods whose step is not plain SGD.
+    /// Visits the batches of some epochs, for methods whose step is not plain SGD. Starts with no
+    /// velocity.
     pub fn for_each_batch(
         &mut self,
         epochs: usize,
         mut visit: impl FnMut(&mut Step<'_>) -> Result<(), MethodError>,
     ) -> Result<(), MethodError> {
+        self.worker.begin_phase();
         let mut order = self.train.to_vec();
         for _ in 0..epochs {
             self.rng.shuffle(&mut order);
@@ -154,7 +188,6 @@ impl<'a> Local<'a> {
                 visit(&mut Step {
                     network: self.network,
                     worker: self.worker,
-                    sgd: &self.settings.sgd,
                     meter: &mut self.meter,
                 })?;
             }
@@ -165,28 +198,49 @@ impl<'a> Local<'a> {
 
 /// One batch, loaded into the worker.
 pub struct Step<'s> {
-    /// The network that models belong to.
-    pub network: &'s dyn Network,
-    /// Inputs and labels of the batch, and memory for passes over it.
-    pub worker: &'s mut Worker,
-    /// The optimiser's settings.
-    pub sgd: &'s Sgd,
+    network: &'s dyn Network,
+    worker: &'s mut Worker,
     meter: &'s mut Meter,
 }
 
 impl Step<'_> {
-    /// One SGD step of a model on cross-entropy plus weighted terms.
-    pub fn descend(
+    /// The labels of the batch.
+    pub fn labels(&self) -> &[u32] {
+        &self.worker.labels
+    }
+
+    /// One SGD step of a model on a loss plus weighted terms.
+    pub fn descend_on(
         &mut self,
         model: &mut Model,
-        part: Part,
+        settings: (&Sgd, Part),
+        loss: &mut dyn OutputLoss,
         terms: &mut [(f32, &mut dyn Term)],
     ) -> Result<(), MethodError> {
-        let objective = self.worker.step(self.network, model, (self.sgd, part), terms)?;
+        let objective = self.worker.step_on(self.network, model, settings, (loss, terms))?;
+        self.count(objective);
+        Ok(())
+    }
+
+    /// Features and logits of the batch, and its labels; the model learns nothing.
+    pub fn look(&mut self, model: &Model) -> (Output<'_>, &[u32]) {
+        self.worker.look(self.network, model)
+    }
+
+    /// Counts a step that a method made itself.
+    pub fn made(&mut self, objective: f64) -> Result<(), MethodError> {
+        if !objective.is_finite() {
+            let step = self.meter.steps + 1;
+            return Err(NumericsError::Diverged { step, what: "the objective" }.into());
+        }
+        self.count(objective);
+        Ok(())
+    }
+
+    fn count(&mut self, objective: f64) {
         self.meter.samples += self.worker.labels.len() as u64;
         self.meter.steps += 1;
         self.meter.objective += objective;
-        Ok(())
     }
 }
 
@@ -198,4 +252,6 @@ pub struct Central<'a> {
     pub rng: Rng,
     /// The round, from 1.
     pub round: usize,
+    /// All clients of the federation, whether they take part in the round or not.
+    pub clients: usize,
 }

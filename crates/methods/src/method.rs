@@ -66,6 +66,13 @@ pub trait Method: Send + Sync + 'static {
     ) -> Result<(), MethodError>;
     /// The generic model, if the method trains one.
     fn global_model<'a>(&self, server: &'a Self::Server) -> Option<Cow<'a, Model>>;
+    /// Further models that could be called the generic one, each with a name for tables.
+    fn other_global_models<'a>(
+        &self,
+        _server: &'a Self::Server,
+    ) -> Vec<(&'static str, Cow<'a, Model>)> {
+        Vec::new()
+    }
     /// The personal model of a client. It gets `&Client`: fine-tuning happens on a copy, so
     /// evaluation cannot train.
     fn personal_model<'a>(

@@ -1,4 +1,4 @@
-//! One round of FedAvg and of Ditto on a problem so small that a pencil suffices.
+//! One round of each method on a problem so small that a pencil suffices.
 //!
 //! Two classes, images of one white pixel, softmax regression: the logit of class `c` is
 //! `w_c · 1 + b_c`, and weight and bias have the same gradient, `p_c − 1{y = c}`. All parameters
@@ -8,7 +8,8 @@
 
 use formant_data::{Images, Normalisation};
 use formant_methods::{
-    Central, Ditto, FedAvg, Local, Method, PhaseSettings, Upload, Uploads, weighted_mean,
+    Central, Ditto, FedAvg, FedAvgM, FedBabu, FedDyn, FedProx, FedRep, FedRod, Local, Method,
+    PFedMe, PhaseSettings, Upload, Uploads, build, weighted_mean,
 };
 use formant_numerics::{Model, Network, NetworkSpec, Rng, Sgd, Shape, Stream, Worker};
 
@@ -64,7 +65,7 @@ fn a_round_of_fedavg() {
         Ok(Upload { client, weight: held.len() as f64, staleness: 0, message })
     });
     let rng = Rng::new(1, Stream::Test, 0, 0);
-    let mut central = Central { network: &*pencil.network, rng, round: 1 };
+    let mut central = Central { network: &*pencil.network, rng, round: 1, clients: 2 };
     fedavg.aggregate(&mut server, Uploads::new(&mut uploads), &mut central).unwrap();
     // (1 · ¼ − 3 · ¼) / 4 = −⅛
     assert_eq!(*fedavg.global_model(&server).unwrap(), symmetric(-0.125));
@@ -97,4 +98,144 @@ fn the_weights_of_a_mean_are_relative() {
     };
     assert_eq!(mean(1.0), symmetric(-0.5));
     assert_eq!(mean(8.0), mean(1.0));
+}
+
+/// A method with some hyper-parameters set, as a file would.
+fn parsed<M: serde::de::DeserializeOwned>(name: &str, settings: &str) -> M {
+    let (_, resolved) = build(name, &settings.parse().unwrap()).unwrap();
+    resolved.try_into().unwrap()
+}
+
+/// The server's half of a round.
+fn aggregate<M: Method>(
+    method: &M,
+    (server, network): (&mut M::Server, &dyn Network),
+    (sent, all): (Vec<(usize, M::Upload)>, usize),
+) {
+    let mut uploads = sent.into_iter().map(|(client, message)| {
+        Ok(Upload { client, weight: SAMPLES[client].len() as f64, staleness: 0, message })
+    });
+    let rng = Rng::new(1, Stream::Test, 0, 0);
+    let mut central = Central { network, rng, round: 1, clients: all };
+    method.aggregate(server, Uploads::new(&mut uploads), &mut central).unwrap();
+}
+
+#[test]
+fn two_steps_of_fedprox() {
+    let (mut pencil, fedprox) = (Pencil::new(), FedProx { mu: 1.0 });
+    let sent = fedprox.train_shared(&mut (), &symmetric(-0.125), &mut pencil.local(0, 2)).unwrap();
+    // The first step has nothing to be pulled back from: −⅛ + ½ · 0.622459 = 0.186230.
+    // Then p_0 = 1 / (1 + e^−0.744919) = 0.678070, and the gradient −0.321930 + (0.186230 + 0.125).
+    assert_close(&sent, 0.191_580);
+}
+
+#[test]
+fn a_round_of_feddyn_counts_all_clients_and_not_only_those_who_came() {
+    let (mut pencil, feddyn) = (Pencil::new(), FedDyn { alpha: 1.0, clip: 10.0 });
+    let mut server = feddyn.start_server(&symmetric(0.0));
+    let mut client = feddyn.start_client(&symmetric(0.0));
+    let got = feddyn.broadcast(&server);
+    let sent = feddyn.train_shared(&mut client, &got, &mut pencil.local(0, 1)).unwrap();
+    // FedAvg's step, and the slope goes against it: g = −1 · (¼ − 0).
+    assert_eq!(sent, symmetric(0.25));
+    assert_eq!(client.g, symmetric(-0.25).parameters);
+    aggregate(&feddyn, (&mut server, &*pencil.network), (vec![(0, sent)], 2));
+    // h = 0 − ½ · ¼ for two clients of whom one came, so w = ¼ + ⅛.
+    assert_eq!((server.h, server.mean), (symmetric(-0.125).parameters, symmetric(0.25)));
+    assert_eq!(server.w, symmetric(0.375));
+    // The next step: p_0 = 1 / (1 + e^−1.5) = 0.817574; the gradient is −0.182426 − g = 0.067574.
+    let sent = feddyn.train_shared(&mut client, &server.w, &mut pencil.local(0, 1)).unwrap();
+    assert_close(&sent, 0.375 - 0.5 * 0.067_574);
+}
+
+#[test]
+fn two_rounds_of_fedavgms_server() {
+    let (pencil, fedavgm) = (Pencil::new(), FedAvgM { beta: 0.5, eta: 1.0 });
+    let mut server = fedavgm.start_server(&symmetric(0.0));
+    let mut round = |mean: f32| {
+        let sent = vec![(0, symmetric(mean)), (1, symmetric(mean))];
+        aggregate(&fedavgm, (&mut server, &*pencil.network), (sent, 2));
+        fedavgm.broadcast(&server)
+    };
+    // Δ = 0 + ⅛ = v, so w = −⅛; then Δ = −⅛ + ¼ = ⅛, v = 1/16 + ⅛ = 3/16, w = −⅛ − 3/16.
+    assert_eq!(round(-0.125), symmetric(-0.125));
+    assert_eq!(round(-0.25), symmetric(-0.3125));
+}
+
+#[test]
+fn a_batch_of_pfedme() {
+    let mut pencil = Pencil::new();
+    let pfedme: PFedMe =
+        parsed("pfedme", "lambda = 1\nsteps = 2\neta = 0.5\neta_p = 0.5\nbeta = 0.5");
+    let mut client = pfedme.start_client(&symmetric(0.0));
+    let sent = pfedme.train_shared(&mut client, &symmetric(0.0), &mut pencil.local(0, 1)).unwrap();
+    // θ: a step of ¼, then p_0 = 1 / (1 + e^−1) = 0.731059 and the gradient −0.268941 + ¼.
+    assert_close(&client.theta, 0.259_471);
+    // w_i goes half of the way to it.
+    assert_close(&sent, 0.129_735);
+    let mut server = pfedme.start_server(&symmetric(0.0));
+    aggregate(&pfedme, (&mut server, &*pencil.network), (vec![(0, symmetric(0.5))], 1));
+    // (1 − ½) · 0 + ½ · ½
+    assert_eq!(*pfedme.global_model(&server).unwrap(), symmetric(0.25));
+}
+
+#[test]
+fn both_phases_of_fedrod() {
+    let mut pencil = Pencil::new();
+    let fedrod: FedRod = parsed("fedrod", "min_count = 1");
+    let mut client = fedrod.start_client(&symmetric(0.0));
+    let got = fedrod.broadcast(&fedrod.start_server(&symmetric(0.0)));
+    let sent = fedrod.train_shared(&mut client, &got, &mut pencil.local(1, 1)).unwrap();
+    // Three samples of class 1, one granted to class 0: p_1 = 3 / (1 + 3), so the step is
+    // ½ · ¼ where FedAvg's is ½ · ½.
+    assert_close(&sent.w, -0.125);
+    fedrod.train_personal(&mut client, &got, &sent, &mut pencil.local(1, 1)).unwrap();
+    // G says ±¼, so p_1 = 1 / (1 + e^−½) = 0.622459, and P steps by ½ · 0.377541.
+    let personal = Model { parameters: client.head.clone(), buffers: vec![] };
+    assert_close(&personal, -0.188_770);
+    // The personal model is the sum of both heads.
+    let pm = fedrod.personal_model(&client, &sent, &mut pencil.local(1, 1)).unwrap();
+    assert_close(&pm, -0.125 - 0.188_770);
+}
+
+/// One hidden unit: `a = relu(u + c)`, logits `±(v a + b)`.
+fn with_a_body() -> (Pencil, Model) {
+    let (mut pencil, shape) = (Pencil::new(), Shape::new(1, 1, 1));
+    let spec = NetworkSpec { hidden: Some(vec![1]), ..NetworkSpec::named("mlp") };
+    pencil.network = spec.build(shape, 2).unwrap();
+    pencil.worker = Worker::new(&*pencil.network, 3);
+    // u = 1, c = 0; v = ±1, b = 0.
+    (pencil, Model { parameters: vec![1.0, 0.0, 1.0, -1.0, 0.0, 0.0], buffers: vec![] })
+}
+
+fn assert_values(values: &[f32], expected: &[f64]) {
+    assert_eq!(values.len(), expected.len());
+    for (value, expected) in values.iter().zip(expected) {
+        assert!((f64::from(*value) - expected).abs() < 1e-6, "{values:?} is not {expected:?}");
+    }
+}
+
+#[test]
+fn a_step_of_fedbabu() {
+    let (mut pencil, init) = with_a_body();
+    let fedbabu: FedBabu = parsed("fedbabu", "finetune_epochs = 1\nfinetune = \"head\"");
+    let sent = fedbabu.train_shared(&mut (), &init, &mut pencil.local(0, 1)).unwrap();
+    // Logits ±1: p_0 = 0.880797, ∂/∂logits = ∓0.119203, ∂/∂a = −0.238406 and so for u and c.
+    assert_values(&sent.parameters, &[1.119_203, 0.119_203]);
+    // Fine-tuning the head of a copy: v and b move by ½ · 0.119203 each.
+    let pm = fedbabu.personal_model(&(), &init, &mut pencil.local(0, 1)).unwrap();
+    let expected = [1.0, 0.0, 1.059_601, -1.059_601, 0.059_601, -0.059_601];
+    assert_values(&pm.parameters, &expected);
+}
+
+#[test]
+fn a_step_of_fedreps_head_and_one_of_its_body() {
+    let (mut pencil, init) = with_a_body();
+    let fedrep: FedRep = parsed("fedrep", "head_epochs = 1");
+    let mut client = fedrep.start_client(&init);
+    let sent = fedrep.train_shared(&mut client, &init, &mut pencil.local(0, 1)).unwrap();
+    // The head first, as above.
+    assert_values(&client.head, &[1.059_601, -1.059_601, 0.059_601, -0.059_601]);
+    // Then logits ±1.119203: p_0 = 0.903646, ∂/∂a = −2 · 1.059601 · 0.096354 = −0.204194.
+    assert_values(&sent.parameters, &[1.102_097, 0.102_097]);
 }

@@ -2,10 +2,12 @@
 //!
 //! No I/O, no clock, no threads: everything here is a pure function of its arguments.
 
+mod adam;
 #[doc(hidden)]
 pub mod bench;
 mod error;
 mod gemm;
+mod head;
 mod layer;
 mod layout;
 mod loss;
@@ -18,9 +20,13 @@ mod spectral;
 mod term;
 pub mod vector;
 
+pub use adam::Adam;
 pub use error::NumericsError;
+pub use head::{Head, HeadLoss};
 pub use layout::{Layout, Part, Tensor};
-pub use loss::{accuracy_and_loss, cross_entropy};
+pub use loss::{
+    BalancedSoftmax, CrossEntropy, Guided, OutputLoss, accuracy_and_loss, cross_entropy, softmax,
+};
 pub use model::{Model, floats};
 #[doc(hidden)]
 pub use network::LayerTime;

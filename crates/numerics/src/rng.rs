@@ -59,6 +59,16 @@ impl Rng {
         Self { words: ChaCha8Rng::from_seed(key) }
     }
 
+    /// Another generator at the same address: the same key, another of ChaCha's streams. Drawing from
+    /// it changes nothing of what this one draws.
+    #[must_use]
+    pub fn beside(&self) -> Self {
+        let mut words = self.words.clone();
+        words.set_stream(1);
+        words.set_word_pos(0);
+        Self { words }
+    }
+
     /// The next 64 random bits.
     pub fn next_u64(&mut self) -> u64 {
         self.words.next_u64()

@@ -3,8 +3,8 @@
 use crate::gemm::vectorised;
 use crate::spectral::{Length, Scope, Spectrum};
 use crate::{
-    Batch, Model, Network, NumericsError, OutputGradient, Part, Pass, Term, Workspace,
-    cross_entropy, vector,
+    Batch, CrossEntropy, Model, Network, NumericsError, Output, OutputGradient, OutputLoss, Part,
+    Pass, Term, Workspace, vector,
 };
 use std::sync::Arc;
 
@@ -31,6 +31,21 @@ impl Sgd {
     /// Whether a step needs no velocity.
     fn is_plain(&self) -> bool {
         self.momentum == 0.0 && self.weight_decay == 0.0
+    }
+
+    /// One step of parameters that are no network's; the gradient is clipped where it lies.
+    pub fn descend(&self, w: &mut [f32], gradient: &mut [f32], velocity: &mut [f32]) {
+        self.clip(gradient);
+        update(self, w, gradient, velocity);
+    }
+
+    fn clip(&self, gradient: &mut [f32]) {
+        if let Some(clip) = self.clip {
+            let norm = vector::norm(gradient);
+            if norm > f64::from(clip) {
+                vector::scale((f64::from(clip) / norm) as f32, gradient);
+            }
+        }
     }
 }
 
@@ -94,22 +109,28 @@ impl Worker {
         &mut self,
         network: &dyn Network,
         model: &mut Model,
-        (sgd, part): (&Sgd, Part),
+        settings: (&Sgd, Part),
         terms: &mut [(f32, &mut dyn Term)],
     ) -> Result<f64, NumericsError> {
+        self.step_on(network, model, settings, (&mut CrossEntropy, terms))
+    }
+
+    /// [`Worker::step`] with another loss than cross-entropy.
+    pub fn step_on(
+        &mut self,
+        network: &dyn Network,
+        model: &mut Model,
+        (sgd, part): (&Sgd, Part),
+        objective: (&mut dyn OutputLoss, &mut [(f32, &mut dyn Term)]),
+    ) -> Result<f64, NumericsError> {
         self.steps += 1;
-        let objective = self.gradient(network, model, part, terms);
+        let objective = self.gradient_on(network, model, part, objective);
         if !objective.is_finite() {
             return Err(NumericsError::Diverged { step: self.steps, what: "the objective" });
         }
         let range = network.layout().range(part);
         let gradient = &mut self.gradient[range.clone()];
-        if let Some(clip) = sgd.clip {
-            let norm = vector::norm(gradient);
-            if norm > f64::from(clip) {
-                vector::scale((f64::from(clip) / norm) as f32, gradient);
-            }
-        }
+        sgd.clip(gradient);
         if self.velocity_is_stale && !sgd.is_plain() {
             self.velocity.fill(0.0);
             self.velocity_is_stale = false;
@@ -126,10 +147,21 @@ impl Worker {
         part: Part,
         terms: &mut [(f32, &mut dyn Term)],
     ) -> f64 {
+        self.gradient_on(network, model, part, (&mut CrossEntropy, terms))
+    }
+
+    /// [`Worker::gradient`] with another loss than cross-entropy.
+    pub fn gradient_on(
+        &mut self,
+        network: &dyn Network,
+        model: &mut Model,
+        part: Part,
+        (loss, terms): (&mut dyn OutputLoss, &mut [(f32, &mut dyn Term)]),
+    ) -> f64 {
         let batch = Batch { inputs: &self.inputs, labels: &self.labels };
         let output = network.forward(Pass::Train(model), &batch, &mut self.workspace);
         let d_logits = &mut self.d_logits[..output.logits.len()];
-        let mut objective = cross_entropy(output.logits, &self.labels, d_logits);
+        let mut objective = loss.loss(output.logits, &self.labels, d_logits);
         let seed = OutputGradient { logits: d_logits, features: None };
         network.backward(model, seed, part, &mut self.workspace, &mut self.gradient);
         for (weight, term) in terms {
@@ -137,6 +169,13 @@ impl Worker {
                 f64::from(*weight) * term.add(*weight, &model.parameters, &mut self.gradient);
         }
         objective
+    }
+
+    /// Features and logits of the current batch, and its labels; the model learns nothing.
+    pub fn look<'w>(&'w mut self, network: &dyn Network, model: &Model) -> (Output<'w>, &'w [u32]) {
+        let batch = Batch { inputs: &self.inputs, labels: &self.labels };
+        let output = network.forward(Pass::Eval(model), &batch, &mut self.workspace);
+        (output, &self.labels)
     }
 
     /// The gradient of the last step or [`Worker::gradient`] call.

@@ -9,6 +9,9 @@ pub trait Term {
     fn add(&mut self, weight: f32, w: &[f32], gradient: &mut [f32]) -> f64;
 }
 
+/// Numbers that stay in the first cache while they are looked at twice.
+const BLOCK: usize = 2_048;
+
 /// `½ ‖w − anchor‖²`: the square belongs to it, and so does the half.
 #[derive(Debug, Clone, Copy)]
 pub struct Proximal<'a> {
@@ -19,16 +22,21 @@ pub struct Proximal<'a> {
 impl Term for Proximal<'_> {
     fn add(&mut self, weight: f32, w: &[f32], gradient: &mut [f32]) -> f64 {
         assert_eq!(w.len(), self.anchor.len());
-        let anchor = self.anchor;
-        vectorised(
-            #[inline(always)]
-            || {
-                for ((g, w), a) in gradient.iter_mut().zip(w).zip(anchor) {
-                    *g += weight * (w - a);
-                }
-            },
-        );
-        0.5 * vector::distance_squared(w, anchor)
+        let mut squares = 0.0;
+        // Block by block, so that gradient and value are made of one trip through memory.
+        let blocks = gradient.chunks_mut(BLOCK).zip(w.chunks(BLOCK)).zip(self.anchor.chunks(BLOCK));
+        for ((gradient, w), anchor) in blocks {
+            vectorised(
+                #[inline(always)]
+                || {
+                    for ((g, w), a) in gradient.iter_mut().zip(w).zip(anchor) {
+                        *g += weight * (w - a);
+                    }
+                },
+            );
+            squares += vector::distance_squared(w, anchor);
+        }
+        0.5 * squares
     }
 }
 

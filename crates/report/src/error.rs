@@ -67,6 +67,25 @@ pub enum ReportError {
         /// The version that wrote it, as far as it can be read.
         writer: String,
     },
+    /// Runs that are to be averaged are not of one experiment.
+    #[error(
+        "the runs are no repetitions of one experiment: `{key}` is {one} in the first and {another} \
+         in another; name runs that differ in their seeds alone"
+    )]
+    Unlike {
+        /// The first key that differs.
+        key: String,
+        /// Its value in the first run.
+        one: String,
+        /// Its value in the other.
+        another: String,
+    },
+    /// Runs that are to be averaged are one and the same.
+    #[error("two of the runs have the seed {seed}; name runs that differ in their seeds")]
+    SameSeed {
+        /// The seed.
+        seed: u64,
+    },
     /// A line within the log is no event.
     #[error(
         "{}, line {line}: {reason}, in {found}; remove that line to report on the rest, or run the \

@@ -49,6 +49,8 @@ pub struct Evaluation {
     pub gm: Option<f64>,
     /// Its mean cross-entropy there.
     pub gm_loss: Option<f64>,
+    /// Accuracies of further models that could be called the generic one, by name.
+    pub gm_candidates: Vec<(String, Option<f64>)>,
     /// PM accuracy, weighted by local test sizes.
     pub pm: Option<f64>,
     /// PM accuracy, plain mean over clients.

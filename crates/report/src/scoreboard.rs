@@ -143,6 +143,21 @@ fn notes(entries: &[Entry], rows: &[Row]) -> Vec<String> {
                 .to_owned(),
         );
     }
+    for (entry, row) in entries.iter().zip(rows) {
+        let figure = |accuracy: Option<f64>| accuracy.map_or_else(|| "–".to_owned(), percent);
+        for candidate in &row.gm_candidates {
+            notes.push(format!(
+                "{}: its other candidate for the GM, {}, has {} at best and {} at last.",
+                entry.name,
+                candidate.name,
+                figure(candidate.best),
+                figure(candidate.last)
+            ));
+        }
+        if let Some(degenerate) = &row.degenerate {
+            notes.push(format!("{}: {degenerate}.", entry.name));
+        }
+    }
     for (entry, row) in entries.iter().zip(rows).filter(|(entry, _)| entry.noted) {
         notes.push(format!("† {}: {}.", entry.name, troubles(row).join("; ")));
     }

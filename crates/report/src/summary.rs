@@ -22,6 +22,10 @@ pub struct Row {
     pub gm_best: Option<f64>,
     /// GM accuracy at the last evaluation.
     pub gm_last: Option<f64>,
+    /// Further models that could be called the generic one.
+    pub gm_candidates: Vec<CandidateRow>,
+    /// What the hyper-parameters make of the method, if that is another one.
+    pub degenerate: Option<String>,
     /// Best PM accuracy, weighted by local test sizes: the paper's figure.
     pub pm_best: Option<f64>,
     /// PM accuracy at the last evaluation, weighted likewise.
@@ -60,6 +64,17 @@ pub struct Row {
     pub stopped: Option<String>,
 }
 
+/// A model that could be called the generic one, in figures.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct CandidateRow {
+    /// What the method calls it.
+    pub name: String,
+    /// Best accuracy.
+    pub best: Option<f64>,
+    /// Accuracy at the last evaluation.
+    pub last: Option<f64>,
+}
+
 /// Sums up a run, one row per method in the run's order.
 ///
 /// Rows serialise to JSON as they are; figures that do not exist become `null`.
@@ -81,6 +96,8 @@ fn row(method: &MethodLog, planned: usize) -> Row {
         personal: method.info.personal,
         gm_best: best_gm.map(|(_, accuracy)| accuracy),
         gm_last: last.and_then(|evaluation| evaluation.gm),
+        gm_candidates: candidates(method),
+        degenerate: method.info.degenerate.clone(),
         pm_best: best_pm.map(|(_, accuracy)| accuracy),
         pm_last: last.and_then(|evaluation| evaluation.pm),
         pm_mean_last: last.and_then(|evaluation| evaluation.pm_mean),
@@ -100,6 +117,21 @@ fn row(method: &MethodLog, planned: usize) -> Row {
         diverged_evaluations: method.evaluations.values().filter(|e| e.diverged).count(),
         stopped: method.finish.as_ref().and_then(|finish| finish.stopped.clone()),
     }
+}
+
+fn candidates(method: &MethodLog) -> Vec<CandidateRow> {
+    let Some((_, last)) = method.last() else { return Vec::new() };
+    let of = |name: &str, evaluation: &Evaluation| {
+        evaluation.gm_candidates.iter().find(|(other, _)| other == name).and_then(|(_, x)| *x)
+    };
+    let names = last.gm_candidates.iter().map(|(name, _)| name.clone());
+    names
+        .map(|name| CandidateRow {
+            best: best(method, |evaluation| of(&name, evaluation)).map(|(_, accuracy)| accuracy),
+            last: of(&name, last),
+            name,
+        })
+        .collect()
 }
 
 /// The best figure and its round. An untrained model does not count as an achievement.

@@ -170,6 +170,9 @@ pub struct MethodInfo {
     pub personal: bool,
     /// Hyper-parameters, every default filled in.
     pub hyper_parameters: serde_json::Value,
+    /// What these make of it, if that is another method.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub degenerate: Option<String>,
 }
 
 /// Scores of both models after a round.
@@ -181,10 +184,22 @@ pub struct Evaluated {
     pub round: usize,
     /// The generic model (or the averaged PM) on the global test set.
     pub gm: Score,
+    /// Further models that could be called the generic one, on the same set.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub gm_candidates: Vec<Candidate>,
     /// The personal models (or the GM) on the local test sets.
     pub pm: PersonalScore,
     /// Wall time of the evaluation.
     pub seconds: f64,
+}
+
+/// A model that could be called the generic one.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Candidate {
+    /// What the method calls it.
+    pub name: String,
+    /// Its score on the global test set.
+    pub score: Score,
 }
 
 /// Accuracy and mean cross-entropy on one set.
@@ -238,8 +253,14 @@ mod tests {
             per_client: vec![f64::NAN, 0.5],
         };
         let gm = Score { accuracy: 0.1, loss: f64::INFINITY };
-        let event =
-            Event::Evaluated(Evaluated { method: "a".into(), round: 1, gm, pm, seconds: 0.0 });
+        let event = Event::Evaluated(Evaluated {
+            method: "a".into(),
+            round: 1,
+            gm,
+            gm_candidates: vec![Candidate { name: "b".into(), score: gm }],
+            pm,
+            seconds: 0.0,
+        });
         let line = serde_json::to_string(&event).unwrap();
         let Event::Evaluated(read) = serde_json::from_str(&line).unwrap() else {
             panic!("another event")

@@ -15,3 +15,4 @@ pub use checkpoint::{CHECKPOINT_FILE, Checkpoint};
 pub use error::RuntimeError;
 pub use plan::{Evaluation, MethodPlan, PhasePlan, RunPlan};
 pub use recorder::{EVENTS_FILE, Observer, Quiet};
+pub use resumption::first_difference;

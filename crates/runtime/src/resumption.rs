@@ -104,24 +104,29 @@ fn compare(before: &RunStarted, now: &RunStarted, run_dir: &Path) -> Result<(), 
 
 /// The first place where two documents differ, with both values.
 fn difference(before: &Value, now: &Value) -> Option<String> {
-    let (path, before, now) = first_difference(before, now, String::new())?;
+    let (path, before, now) = first_difference(before, now)?;
     Some(format!("`{path}` was {before} when it began and is {now} now"))
 }
 
-fn first_difference(before: &Value, now: &Value, at: String) -> Option<(String, String, String)> {
+/// The path of the first place where two documents differ, and what stands there in each.
+pub fn first_difference(before: &Value, now: &Value) -> Option<(String, String, String)> {
+    difference_below(before, now, String::new())
+}
+
+fn difference_below(before: &Value, now: &Value, at: String) -> Option<(String, String, String)> {
     let below = |key: &str| if at.is_empty() { key.to_owned() } else { format!("{at}.{key}") };
     let shown = |value: Option<&Value>| value.map_or("unset".to_owned(), ToString::to_string);
     match (before, now) {
         (Value::Object(a), Value::Object(b)) => {
             let added = b.keys().filter(|key| !a.contains_key(*key));
             a.keys().chain(added).find_map(|key| match (a.get(key), b.get(key)) {
-                (Some(a), Some(b)) => first_difference(a, b, below(key)),
+                (Some(a), Some(b)) => difference_below(a, b, below(key)),
                 (a, b) => Some((below(key), shown(a), shown(b))),
             })
         }
         (Value::Array(a), Value::Array(b)) if a.len() == b.len() => {
             let mut pairs = a.iter().zip(b).enumerate();
-            pairs.find_map(|(i, (a, b))| first_difference(a, b, below(&i.to_string())))
+            pairs.find_map(|(i, (a, b))| difference_below(a, b, below(&i.to_string())))
         }
         (Value::Array(a), Value::Array(b)) => {
             Some((at, format!("a list of {}", a.len()), format!("a list of {}", b.len())))

@@ -22,6 +22,7 @@ fn help_texts() {
         &["run", "--help"],
         &["sweep", "--help"],
         &["report", "--help"],
+        &["compare", "--help"],
         &["methods", "--help"],
         &["data", "show", "--help"],
         &["init", "--help"],
@@ -34,9 +35,21 @@ fn methods_networks_and_datasets() {
         &["methods"],
         &["methods", "show", "local"],
         &["methods", "show", "scd"],
+        &["methods", "show", "fedrod"],
         &["networks"],
         &["data", "list"],
     ]));
+}
+
+#[test]
+fn the_page_of_the_methods_is_the_one_in_the_docs() {
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/METHODS.md");
+    let written = std::fs::read_to_string(page).unwrap_or_default();
+    let made = Terminal::new().succeed(&["methods", "--markdown"]).stdout;
+    assert!(
+        made == written,
+        "docs/METHODS.md is out of date: formant methods --markdown > docs/METHODS.md"
+    );
 }
 
 #[test]
@@ -66,8 +79,8 @@ fn machine_readable_lists() {
         |args: &[&str]| -> Value { serde_json::from_str(&terminal.succeed(args).stdout).unwrap() };
     let methods = json(&["methods", "--json"]);
     let names: Vec<_> = methods.as_array().unwrap().iter().map(|m| &m["name"]).collect();
-    assert_eq!(names[..4], ["local", "fedavg", "ditto", "scd"]);
-    assert_eq!(methods[2]["parameters"][0], "lambda");
+    assert_eq!(names[..4], ["local", "fedavg", "fedprox", "feddyn"]);
+    assert_eq!(methods[2]["parameters"][0], "mu");
     let networks = json(&["networks", "--json"]);
     let lenet = networks.as_array().unwrap().iter().find(|n| n["name"] == "lenet5").unwrap();
     assert_eq!(lenet["parameters_28x28x1"], 44_426);

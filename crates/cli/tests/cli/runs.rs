@@ -104,6 +104,8 @@ fn the_commented_experiment_runs_and_reduces() {
         "method.lambda_p=0",
         "--set",
         "method.scd.lambda_g=0",
+        "--set",
+        "method.allow_degenerate=true",
     ];
     terminal.succeed(&[&small[..], &reductions].concat());
     let scores = |method: &str, model: &str| -> Vec<Value> {
@@ -166,4 +168,30 @@ fn an_edited_experiment_is_not_resumed() {
     std::fs::write(&path, text.replace("rounds", "roundz")).unwrap();
     let answer = terminal.formant(&["run", "--resume", "run"]);
     assert!(answer.stderr.starts_with("error: run/experiment.toml: unknown key `roundz`"));
+}
+
+#[test]
+fn runs_that_differ_in_their_seeds_are_averaged() {
+    let terminal = Terminal::with_tiny();
+    for seed in ["1", "2", "3"] {
+        terminal.succeed(&["run", "tiny.toml", "--quiet", "--seed", seed, "--out", seed]);
+    }
+    let said = terminal.succeed(&["compare", "1", "2", "3"]).stdout;
+    assert!(said.contains("over the seeds 1, 2, 3") && said.contains(" ± "), "{said}");
+    assert!(said.contains("| Ditto | "), "{said}");
+    let rows = json(&terminal.succeed(&["compare", "1", "2", "3", "--json"]));
+    let last = |seed: &str| fate(&terminal.path(seed)).1.last().unwrap()["pm"]["weighted"].as_f64();
+    let mean = ["1", "2", "3"].iter().map(|seed| last(seed).unwrap()).sum::<f64>() / 3.0;
+    assert!((rows[2]["pm_last"]["mean"].as_f64().unwrap() - mean).abs() < 1e-12);
+    // Anything else than seeds makes it another experiment.
+    let other = ["run", "tiny.toml", "--quiet", "--seed", "4", "--out", "4", "--set", "rounds=2"];
+    terminal.succeed(&other);
+    let refused = terminal.formant(&["compare", "1", "4"]);
+    assert!(
+        refused.stderr.contains("`rounds` is 3 in the first and 2 in another\n hint: "),
+        "{}",
+        refused.stderr
+    );
+    let refused = terminal.formant(&["compare", "1", "1"]);
+    assert!(refused.stderr.contains("have the seed 1\n hint: "), "{}", refused.stderr);
 }

@@ -9,7 +9,7 @@ const GRID: [&str; 10] = [
     "--method",
     "ditto",
     "--grid",
-    "method.lambda=0,0.5",
+    "method.lambda=0.1,0.5",
     "--grid",
     "train.learning_rate=0.01,0.1",
     "--out",

@@ -14,8 +14,16 @@ pub(super) struct LooseEvaluated {
     pub(super) method: String,
     pub(super) round: usize,
     gm: LooseScore,
+    #[serde(default)]
+    gm_candidates: Vec<LooseCandidate>,
     pm: LoosePersonalScore,
     seconds: f64,
+}
+
+#[derive(Deserialize)]
+struct LooseCandidate {
+    name: String,
+    score: LooseScore,
 }
 
 #[derive(Deserialize)]
@@ -40,7 +48,7 @@ struct LoosePersonalScore {
 impl LooseEvaluated {
     /// `clients` tells a client that diverged from one that has nothing to be scored on.
     pub(super) fn evaluation(self, clients: &[ClientSize]) -> Evaluation {
-        let Self { gm, pm, seconds, .. } = self;
+        let Self { gm, gm_candidates, pm, seconds, .. } = self;
         let scored = |client: usize| clients.get(client).is_none_or(|size| size.test > 0);
         let client_diverged =
             pm.per_client.iter().enumerate().any(|(id, score)| score.is_none() && scored(id));
@@ -54,6 +62,7 @@ impl LooseEvaluated {
                 || client_diverged,
             gm: gm.accuracy,
             gm_loss: gm.loss,
+            gm_candidates: gm_candidates.into_iter().map(|c| (c.name, c.score.accuracy)).collect(),
             pm: pm.weighted,
             pm_mean: pm.mean,
             worst_decile: pm.worst_decile,

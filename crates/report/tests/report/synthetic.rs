@@ -14,6 +14,7 @@ pub(crate) fn method(label: &str, title: &str, generic: bool, personal: bool) ->
         generic,
         personal,
         hyper_parameters: json!({"learning_rate": 0.1}),
+        degenerate: None,
     }
 }
 
@@ -40,6 +41,7 @@ pub(crate) fn evaluated(method: &str, round: usize, gm: f64, pm: f64, clients: u
         method: method.to_owned(),
         round,
         gm: Score { accuracy: gm, loss: 1.0 - gm },
+        gm_candidates: Vec::new(),
         pm: PersonalScore {
             weighted: pm,
             mean: pm - 0.01,

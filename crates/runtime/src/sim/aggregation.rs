@@ -155,7 +155,8 @@ impl Session<'_> {
         let Some(first) = parcels.next() else { return Ok(false) };
         let mut parcels = std::iter::once(first).chain(parcels);
         let rng = Rng::new(self.plan.seed, Stream::Server, round as u64, 0);
-        let mut central = Central { network: &*self.plan.network, rng, round };
+        let clients = self.plan.federation.clients.len();
+        let mut central = Central { network: &*self.plan.network, rng, round, clients };
         self.method.method.aggregate(server, &mut parcels, &mut central)?;
         // A method that does not look at its uploads (Local) leaves them behind.
         for parcel in parcels {

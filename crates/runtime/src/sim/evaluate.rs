@@ -4,12 +4,14 @@ use super::Session;
 use super::crew::{Crew, EVALUATION_BATCH, EVALUATION_JOB};
 use super::turns::Turns;
 use crate::RuntimeError;
-use crate::event::{Evaluated, PersonalScore, Score};
+use crate::event::{Candidate, Evaluated, PersonalScore, Score};
 use crate::store::Store;
 use formant_data::{Images, Split};
-use formant_methods::{Local, Value};
+use formant_methods::{Local, MethodError, Value};
 use formant_numerics::vector::WeightedMean;
-use formant_numerics::{Batch, Model, Network, Pass, Rng, Stream, Worker, accuracy_and_loss};
+use formant_numerics::{
+    Batch, Model, Network, NumericsError, Pass, Rng, Stream, Worker, accuracy_and_loss,
+};
 use std::borrow::Cow;
 use std::time::Instant;
 
@@ -25,23 +27,49 @@ impl Session<'_> {
         let started = Instant::now();
         let method = &*self.method.method;
         let broadcast = method.broadcast(server)?;
-        let (generic, per_client) = if let Some(model) = method.global_model(server)? {
-            (model, self.score_clients(round, &broadcast, store, (crew, None))?)
-        } else {
-            // The paper's remark: without a GM, the averaged PM is scored.
-            let mean = Turns::new(MeanModel::of(self.init));
-            let scores = self.score_clients(round, &broadcast, store, (crew, Some(&mean)))?;
-            (Cow::Owned(mean.into_inner().finish()), scores)
+        // The paper's remark: without a PM, the GM is scored in its place, and without a GM the
+        // averaged PM.
+        let (generic, per_client) = match method.global_model(server)? {
+            Some(model) if method.entry().personal => {
+                (model, self.score_clients(round, &broadcast, store, (crew, None))?)
+            }
+            Some(model) => {
+                let scores = self.score_everywhere(&model, crew)?;
+                (model, scores)
+            }
+            None => {
+                let mean = Turns::new(MeanModel::of(self.init));
+                let scores = self.score_clients(round, &broadcast, store, (crew, Some(&mean)))?;
+                (Cow::Owned(mean.into_inner().finish()), scores)
+            }
         };
         let gm = self.score_global(&generic, crew)?;
+        let mut gm_candidates = Vec::new();
+        for (name, model) in method.other_global_models(server)? {
+            let score = self.score_global(&model, crew)?;
+            gm_candidates.push(Candidate { name: name.into(), score });
+        }
         let sizes: Vec<f64> =
             (0..per_client.len()).map(|client| self.plan.scored(client).len() as f64).collect();
         Ok(Evaluated {
             method: self.method.label.clone(),
             round,
             gm,
+            gm_candidates,
             pm: personal_score(per_client, &sizes),
             seconds: started.elapsed().as_secs_f64(),
+        })
+    }
+
+    /// Scores one model on every client's own samples.
+    fn score_everywhere(&self, model: &Model, crew: &mut Crew) -> Result<Vec<f64>, RuntimeError> {
+        let clients: Vec<usize> = (0..self.plan.federation.clients.len()).collect();
+        let images = &self.plan.federation.dataset.train;
+        crew.run(&clients, |client, hand| {
+            let indices = self.plan.scored(*client);
+            let worker = &mut hand.worker;
+            let (right, _) = score(&*self.plan.network, model, images, indices, worker);
+            Ok(right as f64 / indices.len() as f64)
         })
     }
 
@@ -67,10 +95,13 @@ impl Session<'_> {
                 &mut hand.worker,
                 |model, worker| {
                     let indices = self.plan.scored(*client);
-                    let (right, _) = score(&*self.plan.network, model, images, indices, worker);
+                    // A model that diverges while it is fine-tuned gets nothing right.
+                    let right = model.map_or(0, |model| {
+                        score(&*self.plan.network, model, images, indices, worker).0
+                    });
                     if let Some(turn) = turn {
                         let weight = self.plan.federation.clients[*client].train.len() as f64;
-                        turn.take(|mean| mean.add(weight, model));
+                        turn.take(|mean| model.into_iter().for_each(|m| mean.add(weight, m)));
                     }
                     // Not a number where there is nothing to score.
                     right as f64 / indices.len() as f64
@@ -79,7 +110,8 @@ impl Session<'_> {
         })
     }
 
-    /// Lends a client's personal model and gives its state back unchanged.
+    /// Lends a client's personal model, none if making it diverged, and gives its state back
+    /// unchanged.
     fn with_personal_model<T>(
         &self,
         round: usize,
@@ -87,7 +119,7 @@ impl Session<'_> {
         broadcast: &Value,
         store: &Store<'_>,
         worker: &mut Worker,
-        look: impl FnOnce(&Model, &mut Worker) -> T,
+        look: impl FnOnce(Option<&Model>, &mut Worker) -> T,
     ) -> Result<T, RuntimeError> {
         let state = self.take_state(store, client)?;
         let data = &self.plan.federation;
@@ -99,8 +131,12 @@ impl Session<'_> {
             (rng, self.method.personal.at(round.max(1))),
             (round, self.plan.rounds),
         );
-        let model = self.method.method.personal_model(&state, broadcast, &mut local)?;
-        let seen = look(&model, worker);
+        let model = match self.method.method.personal_model(&state, broadcast, &mut local) {
+            Ok(model) => Some(model),
+            Err(MethodError::Numerics(NumericsError::Diverged { .. })) => None,
+            Err(error) => return Err(error.into()),
+        };
+        let seen = look(model.as_deref(), worker);
         drop(model);
         store.give_back(client, state, false)?;
         Ok(seen)

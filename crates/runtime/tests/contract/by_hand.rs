@@ -67,7 +67,8 @@ impl<'p> ByHand<'p> {
             Ok(Parcel { client, weight, staleness: 0, message })
         });
         let rng = Rng::new(self.plan.seed, Stream::Server, self.round as u64, 0);
-        let mut central = Central { network: &*self.plan.network, rng, round: self.round };
+        let (network, clients) = (&*self.plan.network, self.clients.len());
+        let mut central = Central { network, rng, round: self.round, clients };
         method.aggregate(&mut self.server, &mut parcels, &mut central).unwrap();
     }
 

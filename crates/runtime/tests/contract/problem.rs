@@ -31,8 +31,8 @@ pub(crate) const FORMS: [(&str, f64); 4] =
     [("normalized", 10.0), ("raw", 1e-5), ("generalized", 1e-4), ("complex", 0.1)];
 pub(crate) const SCOPES: [&str; 2] = ["flat", "per-layer"];
 
-/// Every method with its defaults on both networks, and SCD in all its forms and scopes and with a
-/// warm-up that ends in the middle.
+/// Every method with its defaults on both networks, SCD in all its forms and scopes and with a
+/// warm-up that ends in the middle, and FedRoD with its hypernetwork.
 pub(crate) fn cases() -> Vec<Case> {
     let mut cases = Vec::new();
     for entry in ZOO {
@@ -49,6 +49,8 @@ pub(crate) fn cases() -> Vec<Case> {
         }
     }
     let method = "name = \"scd\"\nwarm_up = 0.34".into();
+    cases.push(Case { method, network: WITH_BUFFERS });
+    let method = "name = \"fedrod\"\nhypernetwork = true".into();
     cases.push(Case { method, network: WITH_BUFFERS });
     cases
 }

@@ -10,7 +10,7 @@ const LOCAL: &str = "name = \"local\"";
 
 fn scd(form: &str, scope: &str, lambda_g: f64, lambda_p: f64, more: &str) -> String {
     format!(
-        "name = \"scd\"\nform = \"{form}\"\nscope = \"{scope}\"\nlambda_g = {lambda_g}\nlambda_p = {lambda_p}\n{more}"
+        "name = \"scd\"\nform = \"{form}\"\nscope = \"{scope}\"\nlambda_g = {lambda_g}\nlambda_p = {lambda_p}\nallow_degenerate = true\n{more}"
     )
 }
 
@@ -48,8 +48,153 @@ fn ditto_has_the_generic_model_of_fedavg() {
 #[test]
 fn ditto_without_a_pull_is_local() {
     for network in [DENSE, WITH_BUFFERS] {
-        same_pms("name = \"ditto\"\nlambda = 0", LOCAL, network);
+        same_pms("name = \"ditto\"\nlambda = 0\nallow_degenerate = true", LOCAL, network);
     }
+}
+
+#[test]
+fn without_what_each_adds_the_generic_model_is_that_of_fedavg() {
+    for network in [DENSE, WITH_BUFFERS] {
+        for method in [
+            "name = \"fedprox\"\nmu = 0",
+            "name = \"fedavgm\"\nbeta = 0",
+            "name = \"fedgen\"\na = 0\nb = 0",
+        ] {
+            same_gm(&format!("{method}\nallow_degenerate = true"), FEDAVG, network);
+        }
+        same_gm("name = \"fedrod\"\ngamma = 0", FEDAVG, network);
+        same_gm("name = \"fedrod\"\ngamma = 0\nhypernetwork = true", FEDAVG, network);
+    }
+}
+
+/// What each adds is felt: otherwise the reduction above would say nothing.
+#[test]
+fn with_what_each_adds_it_is_another() {
+    for method in [
+        "name = \"fedprox\"",
+        "name = \"feddyn\"",
+        "name = \"fedavgm\"",
+        "name = \"fedgen\"",
+        "name = \"fedgen\"\na = 0",
+        "name = \"fedgen\"\nb = 0",
+        "name = \"fedrod\"",
+        "name = \"fedbabu\"",
+        "name = \"pfedme\"",
+    ] {
+        let plan = plan_of(&[method, FEDAVG], WITH_BUFFERS);
+        let (mut own, mut fedavg) = (ByHand::of(&plan, 0), ByHand::of(&plan, 1));
+        // FedGen begins in the second round.
+        (0..2).for_each(|_| (own.round(), fedavg.round()).1);
+        assert_ne!(own.gm(), fedavg.gm(), "{method}");
+    }
+}
+
+#[test]
+fn fedgens_first_round_is_fedavgs() {
+    let plan = plan_of(&["name = \"fedgen\"", FEDAVG], DENSE);
+    let (mut fedgen, mut fedavg) = (ByHand::of(&plan, 0), ByHand::of(&plan, 1));
+    fedgen.round();
+    fedavg.round();
+    assert_eq!(fedgen.gm(), fedavg.gm());
+}
+
+#[test]
+fn fedbabu_trains_and_averages_the_body_alone_and_fine_tunes_a_copy() {
+    for network in [DENSE, WITH_BUFFERS] {
+        let untuned = "name = \"fedbabu\"\nfinetune_epochs = 0\nallow_degenerate = true";
+        let head_only = "name = \"fedbabu\"\nfinetune = \"head\"";
+        let body_only = "name = \"fedbabu\"\nfinetune = \"body\"";
+        let plan = plan_of(&["name = \"fedbabu\"", untuned, head_only, body_only], network);
+        let mut runs: Vec<_> = (0..4).map(|i| ByHand::of(&plan, i)).collect();
+        let layout = plan.network.layout();
+        let head = |model: &Model| model.parameters[layout.range(Part::Head)].to_vec();
+        let body = |model: &Model| model.parameters[layout.range(Part::Body)].to_vec();
+        for run in &mut runs {
+            run.round();
+            assert_eq!(head(&run.gm()), head(&run.init), "the head keeps its initial values");
+            assert_ne!(body(&run.gm()), body(&run.init));
+        }
+        let gm = runs[0].gm();
+        // How copies are tuned changes nothing that is trained.
+        assert!(runs.iter().all(|run| run.gm() == gm));
+        let tuned: Vec<Model> = runs.iter_mut().map(|run| run.pm(1)).collect();
+        let moved = |model: &Model| (body(model) != body(&gm), head(model) != head(&gm));
+        assert_eq!(tuned[1], gm);
+        assert_eq!(
+            [moved(&tuned[0]), moved(&tuned[2]), moved(&tuned[3])],
+            [(true, true), (false, true), (true, false)]
+        );
+    }
+}
+
+#[test]
+fn fedrep_shares_the_body_and_keeps_the_head() {
+    for network in [DENSE, WITH_BUFFERS] {
+        let plan = plan_of(&["name = \"fedrep\""], network);
+        let mut run = ByHand::new(&plan);
+        let layout = plan.network.layout();
+        let (body, head) = (layout.range(Part::Body), layout.range(Part::Head));
+        run.round();
+        let pms = run.pms();
+        for (client, pm) in pms.iter().enumerate() {
+            assert_eq!(pm.parameters[body.clone()], pms[0].parameters[body.clone()]);
+            assert_eq!(pm.buffers, pms[0].buffers);
+            assert_ne!(pm.parameters[body.clone()], run.init.parameters[body.clone()]);
+            assert_ne!(pm.parameters[head.clone()], run.init.parameters[head.clone()]);
+            // No head was sent.
+            assert_eq!(run.sent_model(client).parameters.len(), body.len());
+        }
+        assert_ne!(pms[0].parameters[head.clone()], pms[1].parameters[head.clone()]);
+        // The next round goes on with the heads as they are.
+        let before = run.pm(2).parameters[head.clone()].to_vec();
+        run.round_of(&[0, 1]);
+        assert_eq!(run.pm(2).parameters[head.clone()], before);
+        assert_ne!(run.pm(1).parameters[head.clone()], pms[1].parameters[head.clone()]);
+    }
+}
+
+#[test]
+fn pfedmes_personal_models_are_neither_the_generic_one_nor_their_start() {
+    for network in [DENSE, WITH_BUFFERS] {
+        let plan = plan_of(&["name = \"pfedme\""], network);
+        let mut run = ByHand::new(&plan);
+        for _ in 0..3 {
+            let before = run.pms();
+            run.round();
+            let pms = run.pms();
+            for (client, pm) in pms.iter().enumerate() {
+                assert_ne!(*pm, run.gm());
+                assert_ne!(*pm, run.sent_model(client));
+                assert_ne!(*pm, before[client]);
+            }
+            assert_ne!(run.gm(), run.init, "β = 1 does not freeze the server");
+        }
+        // θ stays with a client that is away.
+        let away = run.pm(3);
+        run.round_of(&[0, 1]);
+        assert_eq!(run.pm(3), away);
+    }
+}
+
+/// A hypernetwork gives a head to a client that never trained; without one such a client has the
+/// generic model.
+#[test]
+fn fedrods_unseen_client_gets_a_head_from_its_labels() {
+    let hyper = "name = \"fedrod\"\nhypernetwork = true";
+    let plan = plan_of(&[hyper, "name = \"fedrod\""], DENSE);
+    let (mut with, mut without) = (ByHand::of(&plan, 0), ByHand::of(&plan, 1));
+    for run in [&mut with, &mut without] {
+        run.round_of(&[0, 1, 2]);
+    }
+    assert_eq!(with.gm(), without.gm());
+    assert_eq!(without.pm(4), without.gm());
+    assert_ne!(with.pm(4), with.gm());
+    // Different labels, different heads, on one body.
+    assert_ne!(with.pm(4), with.pm(3));
+    let body = plan.network.layout().range(Part::Body);
+    assert_eq!(with.pm(4).parameters[body.clone()], with.gm().parameters[body.clone()]);
+    assert_eq!(without.pm(0).parameters[body.clone()], without.gm().parameters[body]);
+    assert_ne!(without.pm(0), without.gm());
 }
 
 #[test]

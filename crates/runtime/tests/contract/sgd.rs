@@ -44,26 +44,42 @@ fn written_out(plan: &RunPlan, stream: Stream, epochs: usize) -> Model {
     model
 }
 
+/// The batches of the shared phase, and its epochs.
+const GENERIC: (Stream, usize) = (Stream::SharedPhase, 2);
+/// The same of the personal phase.
+const PERSONAL: (Stream, usize) = (Stream::PersonalPhase, 1);
+
 #[test]
 fn one_client_and_one_round_is_plain_sgd() {
     for network in [DENSE, WITH_BUFFERS] {
         // Without a second client or a term there is nothing but SGD: the generic model with the
         // shared phase's batches, the personal one with the personal phase's.
+        let pfedme = "name = \"pfedme\"\nlambda = 0\nsteps = 1\neta_p = 0.05";
         for (method, generic, personal) in [
-            ("name = \"fedavg\"", true, false),
-            ("name = \"local\"", false, true),
-            ("name = \"ditto\"\nlambda = 0", true, true),
-            ("name = \"scd\"\nlambda_g = 0\nlambda_p = 0", true, true),
+            ("name = \"fedavg\"", Some(GENERIC), None),
+            ("name = \"fedprox\"\nmu = 0", Some(GENERIC), None),
+            ("name = \"fedavgm\"\nbeta = 0", Some(GENERIC), None),
+            // One client's first round: Δ is the whole way, and there is no velocity yet.
+            ("name = \"fedavgm\"", Some(GENERIC), None),
+            // Before there is a generator.
+            ("name = \"fedgen\"", Some(GENERIC), None),
+            ("name = \"fedrod\"\ngamma = 0", Some(GENERIC), None),
+            ("name = \"local\"", None, Some(PERSONAL)),
+            ("name = \"ditto\"\nlambda = 0", Some(GENERIC), Some(PERSONAL)),
+            ("name = \"scd\"\nlambda_g = 0\nlambda_p = 0", Some(GENERIC), Some(PERSONAL)),
+            // Its personal model trains where the copy of the generic one does.
+            (pfedme, None, Some(GENERIC)),
         ] {
-            let plan = lonely(method, network);
+            let admitted = format!("{method}\nallow_degenerate = true");
+            let degenerate = method.contains("= 0") && !method.contains("gamma");
+            let plan = lonely(if degenerate { &admitted } else { method }, network);
             let mut by_hand = ByHand::new(&plan);
             by_hand.round();
-            if generic {
-                assert_eq!(by_hand.gm(), written_out(&plan, Stream::SharedPhase, 2), "{method}");
+            if let Some((stream, epochs)) = generic {
+                assert_eq!(by_hand.gm(), written_out(&plan, stream, epochs), "{method}");
             }
-            if personal {
-                let pm = by_hand.pm(0);
-                assert_eq!(pm, written_out(&plan, Stream::PersonalPhase, 1), "{method}");
+            if let Some((stream, epochs)) = personal {
+                assert_eq!(by_hand.pm(0), written_out(&plan, stream, epochs), "{method}");
             }
             let folder = Folder::new();
             folder.run(&plan).unwrap();
@@ -72,13 +88,29 @@ fn one_client_and_one_round_is_plain_sgd() {
     }
 }
 
+/// With no slope yet and one client, FedDyn's first round is FedProx's with `μ = α`.
+#[test]
+fn feddyns_first_round_is_fedproxs() {
+    for network in [DENSE, WITH_BUFFERS] {
+        let gm = |method: &str| {
+            let plan = lonely(method, network);
+            let mut by_hand = ByHand::new(&plan);
+            by_hand.round();
+            by_hand.gm()
+        };
+        let feddyn = gm("name = \"feddyn\"\nalpha = 0.5\nclip = 1e9");
+        assert_eq!(feddyn, gm("name = \"fedprox\"\nmu = 0.5"));
+        assert_ne!(feddyn, gm("name = \"feddyn\"\nalpha = 0.5\nclip = 0.01"), "it is clipped");
+    }
+}
+
 /// The average of one is itself: with one client the server keeps what was sent.
 #[test]
 fn with_one_client_the_generic_model_is_its_upload() {
-    for method in ["name = \"fedavg\"", "name = \"ditto\"", "name = \"scd\""] {
-        let plan = lonely(method, WITH_BUFFERS);
+    for name in ["fedavg", "fedprox", "feddyn", "fedavgm", "pfedme", "ditto", "scd"] {
+        let plan = lonely(&format!("name = \"{name}\""), WITH_BUFFERS);
         let mut by_hand = ByHand::new(&plan);
         by_hand.round();
-        assert_eq!(by_hand.gm(), by_hand.sent_model(0), "{method}");
+        assert_eq!(by_hand.gm(), by_hand.sent_model(0), "{name}");
     }
 }

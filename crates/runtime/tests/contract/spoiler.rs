@@ -65,6 +65,13 @@ impl ErasedMethod for Spoiler {
         self.ditto.global_model(server)
     }
 
+    fn other_global_models<'a>(
+        &self,
+        server: &'a Value,
+    ) -> Result<Vec<(&'static str, Cow<'a, Model>)>, MethodError> {
+        self.ditto.other_global_models(server)
+    }
+
     fn entry(&self) -> &'static Entry {
         self.ditto.entry()
     }

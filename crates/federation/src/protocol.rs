@@ -1,0 +1,213 @@
+//! The rules that server and clients agree on.
+
+use core::time::Duration;
+use formant_numerics::{Rng, Stream};
+use serde::{Deserialize, Serialize};
+
+/// Everything that decides how a run proceeds, apart from what is computed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Protocol {
+    /// All clients of the federation.
+    pub clients: usize,
+    /// Aggregations until the run is over.
+    pub rounds: u64,
+    /// When clients compute and when they transmit.
+    pub schedule: Schedule,
+    /// The personal phase.
+    pub personal: Personal,
+    /// Share of the clients that are asked in each round; with [`Schedule::Buffered`], that are at
+    /// work at any time.
+    pub participation: f64,
+    /// Share of the asked clients whose uploads close a round.
+    pub quorum: f64,
+    /// After which a round closes with what is there.
+    pub deadline: Option<Duration>,
+    /// What happens to uploads for a round that has closed.
+    pub late: Late,
+    /// Of the draw of participants.
+    pub seed: u64,
+}
+
+/// When clients compute and when they transmit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Schedule {
+    /// Both phases, then the upload; then the client waits.
+    ComputeAndWait,
+    /// The upload as soon as the shared phase is done; the personal phase while it, the aggregation
+    /// and the next broadcast are under way.
+    WaitFree,
+    /// Wait-free, and nobody waits for a round: the server aggregates whenever it has so many uploads
+    /// (FedBuff; Nguyen et al., AISTATS 2022) and asks the next client at once.
+    Buffered {
+        /// Uploads in an aggregation.
+        size: usize,
+    },
+}
+
+/// The personal phase.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Personal {
+    /// Whether the method has one.
+    pub exists: bool,
+    /// How long it lasts.
+    pub until: Until,
+    /// Whether clients that are not asked in a round have one too.
+    pub everyone: bool,
+}
+
+/// How long a personal phase lasts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Until {
+    /// A fixed number of epochs.
+    Epochs,
+    /// Until the next broadcast comes; it stops at the end of a batch and keeps what was learnt.
+    Broadcast,
+}
+
+/// What happens to uploads for a round that has closed.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub enum Late {
+    /// They are refused.
+    Drop,
+    /// They go into the next aggregation, `s` rounds late, with `(1 + s)^−exponent` of their weight.
+    Weigh {
+        /// How fast weight goes with staleness.
+        exponent: f64,
+    },
+}
+
+/// Why a client gets a broadcast.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Role {
+    /// It is asked for an upload.
+    Participant,
+    /// Only for its personal phase.
+    Bystander,
+}
+
+impl Protocol {
+    /// Everybody in every round, nobody left behind: the protocol under which all schedules but the
+    /// buffered one compute the same models.
+    pub fn synchronous(clients: usize, rounds: u64) -> Self {
+        Self {
+            clients,
+            rounds,
+            schedule: Schedule::WaitFree,
+            personal: Personal { exists: true, until: Until::Epochs, everyone: false },
+            participation: 1.0,
+            quorum: 1.0,
+            deadline: None,
+            late: Late::Drop,
+            seed: 0,
+        }
+    }
+
+    /// How many clients are asked in a round.
+    pub fn participants_a_round(&self) -> usize {
+        let count = (self.clients as f64 * self.participation).round() as usize;
+        count.clamp(1, self.clients.max(1))
+    }
+
+    /// Who is asked in a round, ascending: a draw of its own for each round.
+    pub fn participants(&self, round: u64) -> Vec<usize> {
+        let (count, mut chosen) =
+            (self.participants_a_round(), (0..self.clients).collect::<Vec<_>>());
+        if count < self.clients {
+            Rng::new(self.seed, Stream::Participation, round, 0).shuffle(&mut chosen);
+            chosen.truncate(count);
+            chosen.sort_unstable();
+        }
+        chosen
+    }
+
+    /// Uploads that close a round of so many clients that can still answer.
+    pub fn needed(&self, asked: usize) -> usize {
+        // A share of 0.8 of ten is eight, whatever 0.8 is in binary.
+        ((self.quorum * asked as f64 - 1e-9).ceil() as usize).clamp(1, asked.max(1))
+    }
+
+    /// What is left of an upload's weight after so many rounds.
+    pub fn weight(&self, staleness: u64) -> f64 {
+        match self.late {
+            Late::Weigh { exponent } if staleness > 0 => {
+                // Through logarithms of a software library: the same bits on every machine.
+                libm::pow(1.0 + staleness as f64, -exponent)
+            }
+            _ => 1.0,
+        }
+    }
+
+    /// Why these rules cannot work, in words, with the remedy; `None` if they can.
+    pub fn fault(&self) -> Option<(&'static str, &'static str)> {
+        let waits = self.schedule == Schedule::ComputeAndWait;
+        if waits && self.personal.until == Until::Broadcast && self.personal.exists {
+            return Some((
+                "compute-and-wait uploads after the personal phase, which would wait for the broadcast that waits for the upload",
+                "train the personal phase for fixed epochs, or use the schedule wait-free",
+            ));
+        }
+        if let Schedule::Buffered { size } = self.schedule {
+            if size == 0 || size > self.participants_a_round() {
+                return Some((
+                    "the buffer is never full: it must hold at least one upload and no more than clients are at work",
+                    "choose a smaller buffer or a larger participation",
+                ));
+            }
+            if self.personal.everyone && self.personal.exists {
+                return Some((
+                    "with the buffered schedule there are no rounds that a client could skip",
+                    "leave personal at participants",
+                ));
+            }
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_quorum_is_a_share_rounded_up_and_at_least_one() {
+        let with = |quorum| Protocol { quorum, ..Protocol::synchronous(10, 1) };
+        let counts = [0.0, 0.1, 0.11, 0.8, 0.81, 1.0].map(|quorum| with(quorum).needed(10));
+        assert_eq!(counts, [1, 1, 2, 8, 9, 10]);
+        assert_eq!((with(1.0).needed(1), with(0.5).needed(0)), (1, 1));
+    }
+
+    #[test]
+    fn participants_are_drawn_anew_each_round_and_stand_in_order() {
+        let mut protocol = Protocol::synchronous(10, 5);
+        assert_eq!(protocol.participants(1), (0..10).collect::<Vec<_>>());
+        protocol.participation = 0.3;
+        let draws: Vec<_> = (1..=5).map(|round| protocol.participants(round)).collect();
+        assert!(draws.iter().all(|draw| draw.len() == 3 && draw.is_sorted()));
+        assert!(draws.iter().any(|draw| *draw != draws[0]));
+        assert_eq!(protocol.participants(3), draws[2]);
+    }
+
+    #[test]
+    fn weight_goes_with_staleness() {
+        let mut protocol = Protocol::synchronous(2, 1);
+        assert_eq!(protocol.weight(3), 1.0);
+        protocol.late = Late::Weigh { exponent: 0.5 };
+        assert_eq!((protocol.weight(0), protocol.weight(3)), (1.0, 0.5));
+    }
+
+    #[test]
+    fn rules_that_wait_for_each_other_are_found() {
+        let mut protocol = Protocol::synchronous(4, 1);
+        assert_eq!(protocol.fault(), None);
+        protocol.personal.until = Until::Broadcast;
+        assert_eq!(protocol.fault(), None);
+        protocol.schedule = Schedule::ComputeAndWait;
+        assert!(protocol.fault().is_some());
+        protocol.personal.exists = false;
+        assert_eq!(protocol.fault(), None);
+        protocol.schedule = Schedule::Buffered { size: 5 };
+        assert!(protocol.fault().is_some());
+        protocol.schedule = Schedule::Buffered { size: 4 };
+        assert_eq!(protocol.fault(), None);
+    }
+}

@@ -1,0 +1,456 @@
+//! The server's half: who is asked, which uploads count, when a round closes.
+
+use crate::{Late, Protocol, Role, Schedule, Time};
+use formant_numerics::{Rng, Stream};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+
+/// What happens to the server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Event {
+    /// A client is there: for the first time, or again.
+    Joined {
+        /// Who.
+        client: usize,
+    },
+    /// A client is gone; it may come back.
+    Left {
+        /// Who.
+        client: usize,
+    },
+    /// A whole upload has come, which is a valid message of the method.
+    Uploaded {
+        /// From whom.
+        client: usize,
+        /// For which round.
+        round: u64,
+    },
+    /// A client cannot answer: its training diverged.
+    Failed {
+        /// Who.
+        client: usize,
+        /// For which round.
+        round: u64,
+    },
+    /// Some time has passed.
+    Tick,
+    /// The aggregation that was ordered is done and kept.
+    Aggregated {
+        /// Of which round.
+        round: u64,
+    },
+}
+
+/// What the server's driver is to do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Action {
+    /// Send the current broadcast.
+    Broadcast {
+        /// To whom.
+        client: usize,
+        /// The round that it opens.
+        round: u64,
+        /// What for.
+        role: Role,
+    },
+    /// Keep an upload for the next aggregation and tell the client, in this order.
+    Accept {
+        /// From whom.
+        client: usize,
+        /// For which round it was.
+        round: u64,
+    },
+    /// Tell a client again that its upload is kept, or that its failure is known.
+    Acknowledge {
+        /// Whom.
+        client: usize,
+        /// For which round.
+        round: u64,
+    },
+    /// Tell a client that its upload does not count.
+    Refuse {
+        /// Whom.
+        client: usize,
+        /// For which round.
+        round: u64,
+        /// Why.
+        reason: Refusal,
+    },
+    /// Aggregate these uploads, in this order, and report [`Event::Aggregated`].
+    Aggregate {
+        /// The round.
+        round: u64,
+        /// Clients with the rounds that their uploads answer, ascending.
+        uploads: Vec<(usize, u64)>,
+    },
+    /// Send [`Event::Tick`] not before this time.
+    Wake {
+        /// When.
+        at: Time,
+    },
+    /// Everybody who could answer has failed: there is nothing to aggregate.
+    Abandon {
+        /// The round.
+        round: u64,
+    },
+    /// All rounds are done.
+    Finish,
+}
+
+/// Why an upload does not count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Refusal {
+    /// There is no such client.
+    Unknown,
+    /// The client was not asked for this round.
+    NotAsked,
+    /// The round has closed.
+    Late,
+    /// The run is over.
+    Over,
+}
+
+/// The server. It is its own checkpoint.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Server {
+    protocol: Protocol,
+    /// The round that is open, from 1; with the buffered schedule, the aggregation to come.
+    round: u64,
+    phase: Phase,
+    members: Vec<Member>,
+    /// Asked for the open round, or at work with the buffered schedule.
+    asked: BTreeSet<usize>,
+    /// Of these, who cannot answer.
+    failed: BTreeSet<usize>,
+    /// Uploads that wait for the next aggregation: who sent them, and which round they answer.
+    accepted: BTreeSet<(usize, u64)>,
+    /// Uploads of the aggregation that is under way.
+    ordered: Vec<(usize, u64)>,
+    /// When the open round closes with what is there.
+    deadline: Option<Time>,
+    /// How many clients the buffered schedule has drawn, which keys the next draw.
+    draws: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+enum Phase {
+    Idle,
+    Collecting,
+    Aggregating,
+    Over,
+}
+
+/// What the server knows of a client. Its size does not depend on the rounds.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+struct Member {
+    present: bool,
+    /// Rounds for which it was asked and has not answered; the newest few.
+    open: BTreeSet<u64>,
+    /// The newest round that it has answered.
+    answered: u64,
+    /// A round that it has to be told of when it comes back.
+    due: Option<(u64, Role)>,
+}
+
+/// Open rounds of a client that are remembered: a straggler that is further behind is not waited for.
+const REMEMBERED: usize = 8;
+
+impl Server {
+    /// A server before its first round.
+    pub fn new(protocol: Protocol) -> Self {
+        let members = vec![Member::default(); protocol.clients];
+        Self {
+            protocol,
+            round: 0,
+            phase: Phase::Idle,
+            members,
+            asked: BTreeSet::new(),
+            failed: BTreeSet::new(),
+            accepted: BTreeSet::new(),
+            ordered: Vec::new(),
+            deadline: None,
+            draws: 0,
+        }
+    }
+
+    /// Opens the first round, or after a restart goes on where the checkpoint stands: nobody is
+    /// there, and an aggregation that was ordered is ordered again.
+    pub fn start(&mut self, now: Time) -> Vec<Action> {
+        let mut actions = Vec::new();
+        for member in &mut self.members {
+            member.present = false;
+        }
+        match self.phase {
+            Phase::Idle => self.open_round(now, &mut actions),
+            Phase::Collecting => {
+                self.deadline = self.protocol.deadline.map(|after| now + after);
+                actions.extend(self.deadline.map(|at| Action::Wake { at }));
+                self.close_if_due(now, &mut actions);
+            }
+            Phase::Aggregating => actions.push(self.order()),
+            Phase::Over => actions.push(Action::Finish),
+        }
+        actions
+    }
+
+    /// The round that is open, from 1.
+    pub fn round(&self) -> u64 {
+        self.round
+    }
+
+    /// Whether all rounds are done.
+    pub fn is_over(&self) -> bool {
+        self.phase == Phase::Over
+    }
+
+    /// The rules.
+    pub fn protocol(&self) -> &Protocol {
+        &self.protocol
+    }
+
+    /// Uploads that are kept and not aggregated yet: who sent them, and for which round.
+    pub fn kept(&self) -> impl Iterator<Item = (usize, u64)> {
+        self.ordered.iter().chain(&self.accepted).copied()
+    }
+
+    /// Rounds between what an upload answers and the round that is open.
+    pub fn staleness(&self, round: u64) -> u64 {
+        self.round.saturating_sub(round)
+    }
+
+    /// Takes in an event and says what follows from it.
+    pub fn handle(&mut self, now: Time, event: Event) -> Vec<Action> {
+        let mut actions = Vec::new();
+        match event {
+            Event::Joined { client } => self.joined(client, &mut actions),
+            Event::Left { client } => {
+                if let Some(member) = self.members.get_mut(client) {
+                    member.present = false;
+                }
+            }
+            Event::Uploaded { client, round } => self.uploaded(now, (client, round), &mut actions),
+            Event::Failed { client, round } => self.failed(now, (client, round), &mut actions),
+            Event::Tick => self.close_if_due(now, &mut actions),
+            Event::Aggregated { round } => {
+                if self.phase == Phase::Aggregating && round == self.round {
+                    self.ordered.clear();
+                    self.open_round(now, &mut actions);
+                }
+            }
+        }
+        actions
+    }
+
+    /// Whoever comes is told of the round that it is asked for, also if it was told before: it may have
+    /// lost the broadcast with its connection. One that is asked for nothing waits.
+    fn joined(&mut self, client: usize, actions: &mut Vec<Action>) {
+        let Some(member) = self.members.get_mut(client) else { return };
+        member.present = true;
+        if self.phase == Phase::Over {
+            return;
+        }
+        if let Some((round, role)) = member.due {
+            actions.push(Action::Broadcast { client, round, role });
+        }
+    }
+
+    fn uploaded(&mut self, now: Time, (client, round): (usize, u64), actions: &mut Vec<Action>) {
+        let refuse = |reason| Action::Refuse { client, round, reason };
+        let Some(member) = self.members.get_mut(client) else {
+            actions.push(refuse(Refusal::Unknown));
+            return;
+        };
+        if round <= member.answered && !member.open.contains(&round) {
+            // Kept already: the client has missed that it was told.
+            actions.push(Action::Acknowledge { client, round });
+            return;
+        }
+        if !member.open.contains(&round) {
+            actions.push(refuse(Refusal::NotAsked));
+            return;
+        }
+        if self.phase == Phase::Over {
+            actions.push(refuse(Refusal::Over));
+            return;
+        }
+        let closed = round < self.round || self.phase != Phase::Collecting;
+        member.open.remove(&round);
+        if closed && !self.is_buffered() && self.protocol.late == Late::Drop {
+            actions.push(refuse(Refusal::Late));
+            return;
+        }
+        let member = &mut self.members[client];
+        member.answered = member.answered.max(round);
+        member.settle(round);
+        self.accepted.insert((client, round));
+        actions.push(Action::Accept { client, round });
+        self.freed(now, client, actions);
+    }
+
+    fn failed(&mut self, now: Time, (client, round): (usize, u64), actions: &mut Vec<Action>) {
+        let Some(member) = self.members.get_mut(client) else { return };
+        actions.push(Action::Acknowledge { client, round });
+        if !member.open.remove(&round) {
+            return;
+        }
+        member.settle(round);
+        if self.is_buffered() || round == self.round {
+            self.failed.insert(client);
+        }
+        self.freed(now, client, actions);
+    }
+
+    /// A client has nothing to do any more: the round may close, or another client's turn has come.
+    fn freed(&mut self, now: Time, client: usize, actions: &mut Vec<Action>) {
+        if self.is_buffered() {
+            self.asked.remove(&client);
+        }
+        self.close_if_due(now, actions);
+        if self.is_buffered() && self.phase == Phase::Collecting {
+            self.top_up(actions);
+        }
+    }
+
+    fn is_buffered(&self) -> bool {
+        matches!(self.protocol.schedule, Schedule::Buffered { .. })
+    }
+
+    /// Opens the next round, or ends the run.
+    fn open_round(&mut self, now: Time, actions: &mut Vec<Action>) {
+        if self.round == self.protocol.rounds {
+            self.phase = Phase::Over;
+            self.deadline = None;
+            actions.push(Action::Finish);
+            return;
+        }
+        self.round += 1;
+        self.phase = Phase::Collecting;
+        self.failed.clear();
+        if self.is_buffered() {
+            self.top_up(actions);
+        } else {
+            self.asked = self.protocol.participants(self.round).into_iter().collect();
+            let bystanders = self.protocol.personal.everyone && self.protocol.personal.exists;
+            for client in 0..self.members.len() {
+                if self.asked.contains(&client) {
+                    self.ask(client, actions);
+                } else {
+                    // What it was due is the past; if it still answers that, it is late.
+                    let due = bystanders.then_some((self.round, Role::Bystander));
+                    self.members[client].due = due;
+                    self.tell(client, actions);
+                }
+            }
+        }
+        self.deadline = self.protocol.deadline.map(|after| now + after);
+        actions.extend(self.deadline.map(|at| Action::Wake { at }));
+        // Uploads that came during the aggregation may fill the buffer already.
+        self.close_if_due(now, actions);
+    }
+
+    /// Asks a client for the open round.
+    fn ask(&mut self, client: usize, actions: &mut Vec<Action>) {
+        let member = &mut self.members[client];
+        member.open.insert(self.round);
+        while member.open.len() > REMEMBERED {
+            member.open.pop_first();
+        }
+        member.due = Some((self.round, Role::Participant));
+        self.tell(client, actions);
+    }
+
+    /// Sends a client what it is due, if it is there.
+    fn tell(&self, client: usize, actions: &mut Vec<Action>) {
+        let member = &self.members[client];
+        if let Some((round, role)) = member.due.filter(|_| member.present) {
+            actions.push(Action::Broadcast { client, round, role });
+        }
+    }
+
+    /// Clients that could be asked. One that has answered for the model as it stands would only send
+    /// the same again.
+    fn idle(&self) -> impl Iterator<Item = usize> {
+        (0..self.members.len()).filter(|client| {
+            self.members[*client].answered < self.round
+                && !self.asked.contains(client)
+                && !self.failed.contains(client)
+        })
+    }
+
+    /// Brings the number of clients at work to what it should be.
+    fn top_up(&mut self, actions: &mut Vec<Action>) {
+        while self.asked.len() < self.protocol.participants_a_round() {
+            let idle: Vec<usize> = self.idle().collect();
+            if idle.is_empty() {
+                return;
+            }
+            // Whoever is there goes first; the draw is among equals.
+            let present: Vec<usize> =
+                idle.iter().copied().filter(|client| self.members[*client].present).collect();
+            let eligible = if present.is_empty() { idle } else { present };
+            let mut rng =
+                Rng::new(self.protocol.seed, Stream::Participation, self.round, self.draws);
+            self.draws += 1;
+            let client = eligible[rng.below(eligible.len())];
+            self.asked.insert(client);
+            self.ask(client, actions);
+        }
+    }
+
+    /// Closes the open round if enough uploads are there, or if its time is up and there are any.
+    fn close_if_due(&mut self, now: Time, actions: &mut Vec<Action>) {
+        if self.phase != Phase::Collecting {
+            return;
+        }
+        let (enough, hopeless) = if let Schedule::Buffered { size } = self.protocol.schedule {
+            let nobody = self.asked.is_empty() && self.idle().next().is_none();
+            (self.accepted.len() >= size, nobody)
+        } else {
+            let able = self.asked.difference(&self.failed).count();
+            let fresh = self.accepted.iter().filter(|(_, round)| *round == self.round).count();
+            (able > 0 && fresh >= self.protocol.needed(able), able == 0)
+        };
+        let overdue = self.deadline.is_some_and(|deadline| deadline <= now);
+        if enough || (overdue || hopeless) && !self.accepted.is_empty() {
+            self.ordered = std::mem::take(&mut self.accepted).into_iter().collect();
+            self.phase = Phase::Aggregating;
+            self.deadline = None;
+            actions.push(self.order());
+        } else if hopeless || overdue && self.all_present_failed() {
+            self.phase = Phase::Over;
+            self.deadline = None;
+            actions.push(Action::Abandon { round: self.round });
+        } else if overdue {
+            self.extend(now, actions);
+        }
+    }
+
+    /// Whether some clients have failed, and no other is there. An empty room is waited for.
+    fn all_present_failed(&self) -> bool {
+        let present = (0..self.members.len()).filter(|client| self.members[*client].present);
+        !self.failed.is_empty() && present.into_iter().all(|client| self.failed.contains(&client))
+    }
+
+    /// Nothing has come in time: the round goes on, and clients that are gone are not waited for;
+    /// others are asked in their place.
+    fn extend(&mut self, now: Time, actions: &mut Vec<Action>) {
+        self.deadline = self.protocol.deadline.map(|after| now + after);
+        actions.extend(self.deadline.map(|at| Action::Wake { at }));
+        let (members, failed) = (&self.members, &self.failed);
+        self.asked.retain(|client| members[*client].present || failed.contains(client));
+        self.top_up(actions);
+    }
+
+    fn order(&self) -> Action {
+        Action::Aggregate { round: self.round, uploads: self.ordered.clone() }
+    }
+}
+
+impl Member {
+    /// What it was due is done.
+    fn settle(&mut self, round: u64) {
+        if self.due.is_some_and(|(due, _)| due <= round) {
+            self.due = None;
+        }
+    }
+}

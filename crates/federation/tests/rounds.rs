@@ -1,0 +1,250 @@
+//! Rounds without accidents, event by event.
+
+use core::time::Duration;
+use formant_federation::{
+    Action, Event, Late, Protocol, Refusal, Role, Schedule, Server, Session, SessionAction,
+    SessionEvent, Time, Until,
+};
+
+const NOW: Time = Time::ZERO;
+
+fn at(seconds: f64) -> Time {
+    Time::from_seconds(seconds)
+}
+
+/// A server whose first round is open and whose clients are all there.
+fn open(protocol: Protocol) -> Server {
+    let clients = protocol.clients;
+    let mut server = Server::new(protocol);
+    server.start(NOW);
+    for client in 0..clients {
+        server.handle(NOW, Event::Joined { client });
+    }
+    server
+}
+
+fn upload(server: &mut Server, client: usize, round: u64) -> Vec<Action> {
+    server.handle(NOW, Event::Uploaded { client, round })
+}
+
+fn asked(actions: &[Action]) -> Vec<(usize, u64)> {
+    let told = |action: &Action| match action {
+        Action::Broadcast { client, round, role: Role::Participant } => Some((*client, *round)),
+        _ => None,
+    };
+    actions.iter().filter_map(told).collect()
+}
+
+#[test]
+fn a_whole_run_of_two_clients() {
+    let mut server = Server::new(Protocol::synchronous(2, 2));
+    assert_eq!(server.start(NOW), []);
+    for client in 0..2 {
+        let actions = server.handle(NOW, Event::Joined { client });
+        assert_eq!(asked(&actions), [(client, 1)]);
+    }
+    for round in 1..=2 {
+        assert_eq!(server.round(), round);
+        // In any order; the aggregation is in client order.
+        assert_eq!(upload(&mut server, 1, round), [Action::Accept { client: 1, round }]);
+        let uploads = vec![(0, round), (1, round)];
+        assert_eq!(
+            upload(&mut server, 0, round),
+            [Action::Accept { client: 0, round }, Action::Aggregate { round, uploads }]
+        );
+        let actions = server.handle(NOW, Event::Aggregated { round });
+        if round == 1 {
+            assert_eq!(asked(&actions), [(0, 2), (1, 2)]);
+        } else {
+            assert_eq!(actions, [Action::Finish]);
+        }
+    }
+    assert!(server.is_over());
+    assert_eq!(upload(&mut server, 0, 2), [Action::Acknowledge { client: 0, round: 2 }]);
+}
+
+#[test]
+fn what_was_not_asked_for_is_refused() {
+    let protocol = Protocol { participation: 0.5, ..Protocol::synchronous(4, 3) };
+    let mut server = open(protocol.clone());
+    let chosen = protocol.participants(1);
+    let other = (0..4).find(|client| !chosen.contains(client)).unwrap();
+    let refused = |client, round, reason| vec![Action::Refuse { client, round, reason }];
+    assert_eq!(upload(&mut server, other, 1), refused(other, 1, Refusal::NotAsked));
+    assert_eq!(upload(&mut server, chosen[0], 2), refused(chosen[0], 2, Refusal::NotAsked));
+    assert_eq!(upload(&mut server, 9, 1), refused(9, 1, Refusal::Unknown));
+    assert_eq!(upload(&mut server, chosen[0], 1), [Action::Accept { client: chosen[0], round: 1 }]);
+    // A second time it is confirmed and does not count again.
+    let again = upload(&mut server, chosen[0], 1);
+    assert_eq!(again, [Action::Acknowledge { client: chosen[0], round: 1 }]);
+}
+
+#[test]
+fn a_quorum_closes_a_round_and_the_late_are_dropped_or_weighed() {
+    for late in [Late::Drop, Late::Weigh { exponent: 0.5 }] {
+        let protocol = Protocol { quorum: 0.6, late, ..Protocol::synchronous(3, 3) };
+        let mut server = open(protocol);
+        upload(&mut server, 0, 1);
+        let actions = upload(&mut server, 2, 1);
+        assert_eq!(actions[1], Action::Aggregate { round: 1, uploads: vec![(0, 1), (2, 1)] });
+        server.handle(NOW, Event::Aggregated { round: 1 });
+        let actions = upload(&mut server, 1, 1);
+        if late == Late::Drop {
+            let refused = Action::Refuse { client: 1, round: 1, reason: Refusal::Late };
+            assert_eq!(actions, [refused]);
+        } else {
+            assert_eq!(actions, [Action::Accept { client: 1, round: 1 }]);
+            assert_eq!(server.staleness(1), 1);
+        }
+        // It does not stand in for a fresh one.
+        assert_eq!(upload(&mut server, 0, 2).len(), 1);
+        let actions = upload(&mut server, 1, 2);
+        let mut uploads = vec![(0, 2), (1, 2)];
+        if late != Late::Drop {
+            uploads.insert(1, (1, 1));
+        }
+        assert_eq!(actions[1], Action::Aggregate { round: 2, uploads });
+    }
+}
+
+#[test]
+fn a_deadline_closes_a_round_with_what_is_there_and_waits_while_there_is_nothing() {
+    let deadline = Some(Duration::from_secs(60));
+    let mut server = open(Protocol { deadline, ..Protocol::synchronous(3, 1) });
+    assert_eq!(server.handle(at(59.0), Event::Tick), []);
+    assert_eq!(server.handle(at(60.0), Event::Tick), [Action::Wake { at: at(120.0) }]);
+    server.handle(at(70.0), Event::Uploaded { client: 1, round: 1 });
+    assert_eq!(server.handle(at(119.0), Event::Tick), []);
+    let actions = server.handle(at(120.0), Event::Tick);
+    assert_eq!(actions, [Action::Aggregate { round: 1, uploads: vec![(1, 1)] }]);
+}
+
+#[test]
+fn a_client_that_comes_back_gets_the_current_broadcast() {
+    let mut server = open(Protocol { quorum: 0.5, ..Protocol::synchronous(2, 3) });
+    server.handle(NOW, Event::Left { client: 1 });
+    upload(&mut server, 0, 1);
+    let actions = server.handle(NOW, Event::Aggregated { round: 1 });
+    assert_eq!(asked(&actions), [(0, 2)], "who is not there is not told");
+    let actions = server.handle(NOW, Event::Joined { client: 1 });
+    assert_eq!(asked(&actions), [(1, 2)]);
+}
+
+#[test]
+fn a_round_goes_on_without_those_who_failed() {
+    let mut server = open(Protocol::synchronous(3, 1));
+    let known = server.handle(NOW, Event::Failed { client: 0, round: 1 });
+    assert_eq!(known, [Action::Acknowledge { client: 0, round: 1 }]);
+    upload(&mut server, 1, 1);
+    let actions = upload(&mut server, 2, 1);
+    assert_eq!(actions[1], Action::Aggregate { round: 1, uploads: vec![(1, 1), (2, 1)] });
+    let mut server = open(Protocol::synchronous(2, 5));
+    server.handle(NOW, Event::Failed { client: 0, round: 1 });
+    let actions = server.handle(NOW, Event::Failed { client: 1, round: 1 });
+    assert_eq!(actions[1], Action::Abandon { round: 1 });
+    assert!(server.is_over());
+}
+
+#[test]
+fn a_buffer_is_aggregated_when_it_is_full_and_nobody_answers_a_model_twice() {
+    let schedule = Schedule::Buffered { size: 2 };
+    let mut server = open(Protocol { schedule, ..Protocol::synchronous(3, 3) });
+    assert_eq!(upload(&mut server, 0, 1), [Action::Accept { client: 0, round: 1 }]);
+    let actions = upload(&mut server, 1, 1);
+    assert_eq!(actions[1], Action::Aggregate { round: 1, uploads: vec![(0, 1), (1, 1)] });
+    // Both are free, the third is still at work with the model before.
+    let actions = server.handle(NOW, Event::Aggregated { round: 1 });
+    let mut told = asked(&actions);
+    told.sort_unstable();
+    assert_eq!(told, [(0, 2), (1, 2)]);
+    // Its upload is not late; it is stale.
+    let actions = upload(&mut server, 2, 1);
+    assert_eq!(actions[0], Action::Accept { client: 2, round: 1 });
+    assert_eq!(asked(&actions), [(2, 2)]);
+    assert_eq!(server.staleness(1), 1);
+    let actions = upload(&mut server, 2, 2);
+    assert_eq!(actions[1], Action::Aggregate { round: 2, uploads: vec![(2, 1), (2, 2)] });
+}
+
+fn run(session: &mut Session, events: &[SessionEvent]) -> Vec<SessionAction> {
+    events.iter().flat_map(|event| session.handle(*event)).collect()
+}
+
+const FIRST: SessionEvent = SessionEvent::Broadcast { round: 1, role: Role::Participant };
+const SECOND: SessionEvent = SessionEvent::Broadcast { round: 2, role: Role::Participant };
+
+#[test]
+fn the_two_schedules_differ_in_when_the_upload_goes() {
+    let mut protocol = Protocol::synchronous(1, 2);
+    let train = SessionAction::TrainPersonal { round: 1, until: Until::Epochs };
+    let send = SessionAction::Upload { round: 1 };
+    for (schedule, at_once) in [(Schedule::WaitFree, true), (Schedule::ComputeAndWait, false)] {
+        protocol.schedule = schedule;
+        let mut session = Session::new(&protocol);
+        let actions = run(&mut session, &[SessionEvent::Connected, FIRST]);
+        assert_eq!(actions, [SessionAction::TrainShared { round: 1 }]);
+        let actions = session.handle(SessionEvent::SharedDone { round: 1 });
+        assert_eq!(actions, if at_once { vec![send, train] } else { vec![train] });
+        let actions = session.handle(SessionEvent::PersonalDone { round: 1 });
+        assert_eq!(actions, if at_once { vec![] } else { vec![send] });
+        assert_eq!(session.handle(SECOND), [SessionAction::TrainShared { round: 2 }]);
+    }
+}
+
+#[test]
+fn a_personal_phase_that_lasts_until_the_broadcast_ends_with_it() {
+    let mut protocol = Protocol::synchronous(1, 2);
+    protocol.personal.until = Until::Broadcast;
+    let mut session = Session::new(&protocol);
+    let done = SessionEvent::SharedDone { round: 1 };
+    run(&mut session, &[SessionEvent::Connected, FIRST, done]);
+    assert_eq!(session.handle(SECOND), [SessionAction::StopPersonal]);
+    assert_eq!(session.handle(SECOND), [], "the same broadcast again");
+    let actions = session.handle(SessionEvent::PersonalDone { round: 1 });
+    assert_eq!(actions, [SessionAction::TrainShared { round: 2 }]);
+    // The end of the run ends it too.
+    session.handle(SessionEvent::SharedDone { round: 2 });
+    assert_eq!(session.handle(SessionEvent::Finished), [SessionAction::StopPersonal]);
+    let actions = session.handle(SessionEvent::PersonalDone { round: 2 });
+    assert_eq!(actions, [SessionAction::End]);
+    assert!(session.is_over());
+}
+
+#[test]
+fn an_upload_is_sent_again_until_it_is_confirmed() {
+    let mut session = Session::new(&Protocol::synchronous(1, 2));
+    let send = SessionAction::Upload { round: 1 };
+    let done = SessionEvent::SharedDone { round: 1 };
+    let actions = run(&mut session, &[FIRST, done]);
+    assert!(!actions.contains(&send), "there is no connection");
+    assert_eq!(session.handle(SessionEvent::Connected), [send]);
+    session.handle(SessionEvent::Disconnected);
+    assert_eq!(session.handle(SessionEvent::Connected), [send]);
+    session.handle(SessionEvent::Acknowledged { round: 1 });
+    session.handle(SessionEvent::Disconnected);
+    assert_eq!(session.handle(SessionEvent::Connected), []);
+}
+
+#[test]
+fn a_bystander_trains_its_personal_model_once_it_has_something_to_train_beside() {
+    let mut protocol = Protocol::synchronous(2, 5);
+    protocol.personal.everyone = true;
+    let mut session = Session::new(&protocol);
+    let idle = |round| SessionEvent::Broadcast { round, role: Role::Bystander };
+    assert_eq!(session.handle(idle(1)), []);
+    let second = SessionEvent::SharedDone { round: 2 };
+    run(&mut session, &[SECOND, second, SessionEvent::PersonalDone { round: 2 }]);
+    let train = SessionAction::TrainPersonal { round: 3, until: Until::Epochs };
+    assert_eq!(session.handle(idle(3)), [train]);
+}
+
+#[test]
+fn after_a_restart_the_work_at_hand_is_begun_again() {
+    let mut session = Session::new(&Protocol::synchronous(1, 2));
+    run(&mut session, &[SessionEvent::Connected, FIRST]);
+    assert_eq!(session.restart(), [SessionAction::TrainShared { round: 1 }]);
+    session.handle(SessionEvent::SharedDone { round: 1 });
+    let train = SessionAction::TrainPersonal { round: 1, until: Until::Epochs };
+    assert_eq!(session.restart(), [train]);
+    assert_eq!(session.handle(SessionEvent::Connected), [SessionAction::Upload { round: 1 }]);
+}

@@ -1,0 +1,134 @@
+//! FedBABU.
+//!
+//! Oh, Kim, Yun: *FedBABU: Toward Enhanced Representation for Federated Image Classification*,
+//! ICLR 2022.
+//!
+//! With a body `φ` and a head `h` that keeps its common random initial values throughout:
+//!
+//! - client, from the received `φ`: `E_G` epochs of SGD on `f_i` by `φ_i` with `h` frozen; `φ_i` is
+//!   uploaded
+//! - server: `φ ← Σ n_i φ_i / Σ n_i`
+//! - evaluation: a *copy* of `(φ, h)` is fine-tuned on the client's data for some epochs
+//!
+//! GM = `(φ, h)`, PM = the fine-tuned copy, which is thrown away.
+//!
+//! Departures: the mean weighs by samples. Fine-tuning uses the personal phase's learning rate.
+
+use crate::fedavg::Generic;
+use crate::fedrep::average_bodies;
+use crate::schema::{Default, Key, Kind};
+use crate::{Central, FedAvg, Local, Method, MethodError, Uploads};
+use formant_numerics::{Model, Part};
+use serde::Deserialize;
+use std::borrow::Cow;
+
+/// FedBABU's hyper-parameters.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FedBabu {
+    /// Epochs of fine-tuning.
+    pub finetune_epochs: usize,
+    /// What is fine-tuned.
+    pub finetune: Tuned,
+}
+
+/// What fine-tuning trains.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Tuned {
+    /// Body and head.
+    Full,
+    /// The body.
+    Body,
+    /// The head.
+    Head,
+}
+
+pub(crate) const KEYS: &[Key] = &[
+    Key {
+        name: "finetune_epochs",
+        symbol: "τ_f",
+        kind: Kind::Integer { min: 0, max: 1000 },
+        default: Default::Integer(5),
+        help: "epochs for which a copy is fine-tuned when it is scored",
+    },
+    Key {
+        name: "finetune",
+        symbol: "",
+        kind: Kind::Choice(&["full", "body", "head"]),
+        default: Default::Text("full"),
+        help: "what is fine-tuned (full is the published choice)",
+    },
+];
+
+impl Method for FedBabu {
+    type Server = Generic;
+    type Client = ();
+    type Broadcast = Model;
+    type Upload = Model;
+
+    fn start_server(&self, init: &Model) -> Generic {
+        FedAvg {}.start_server(init)
+    }
+
+    fn start_client(&self, _init: &Model) {}
+
+    fn broadcast(&self, server: &Generic) -> Model {
+        server.w.clone()
+    }
+
+    fn train_shared(
+        &self,
+        _client: &mut (),
+        got: &Model,
+        local: &mut Local<'_>,
+    ) -> Result<Model, MethodError> {
+        let mut model = got.clone();
+        local.sgd(&mut model, local.epochs(), Part::Body, &mut [])?;
+        model.parameters.truncate(local.network().layout().range(Part::Body).end);
+        Ok(model)
+    }
+
+    fn train_personal(
+        &self,
+        _client: &mut (),
+        _got: &Model,
+        _sent: &Model,
+        _local: &mut Local<'_>,
+    ) -> Result<(), MethodError> {
+        Ok(())
+    }
+
+    fn has_personal_phase(&self) -> bool {
+        false
+    }
+
+    fn aggregate(
+        &self,
+        server: &mut Generic,
+        uploads: Uploads<'_, Model>,
+        central: &mut Central<'_>,
+    ) -> Result<(), MethodError> {
+        average_bodies(&mut server.w, uploads, central)
+    }
+
+    fn global_model<'a>(&self, server: &'a Generic) -> Option<Cow<'a, Model>> {
+        Some(Cow::Borrowed(&server.w))
+    }
+
+    fn personal_model<'a>(
+        &self,
+        _client: &'a (),
+        got: &'a Model,
+        local: &mut Local<'_>,
+    ) -> Result<Cow<'a, Model>, MethodError> {
+        let part = match self.finetune {
+            Tuned::Full => Part::All,
+            Tuned::Body => Part::Body,
+            Tuned::Head => Part::Head,
+        };
+        let mut copy = got.clone();
+        local.sgd(&mut copy, self.finetune_epochs, part, &mut [])?;
+        Ok(Cow::Owned(copy))
+    }
+}

@@ -1,0 +1,295 @@
+//! FedGen.
+//!
+//! Zhu, Hong, Zhou: *Data-Free Knowledge Distillation for Heterogeneous Federated Learning*,
+//! ICML 2021.
+//!
+//! A generator `G(ε, y) → z` on the server makes features of a class; `ε ~ N(0, I)`, `h_k` is the
+//! *uploaded* head of client `k`, `a_k^y` its share of all samples of class `y`:
+//!
+//! - server: `w ← Σ n_k w_k / Σ n_k`, and `generator_steps` steps of Adam by `G` on
+//!   `mean_y Σ_k a_k^y CE(h_k(z), y) + η_div exp(−mean(‖Δε‖ ‖Δz‖))`, the last mean over all pairs of
+//!   a batch: different noise shall give different features
+//! - client, from the second round on, with `h` the head that it trains: SGD on
+//!   `f_i + a_t CE(h(z_ỹ), ỹ) + b_t KL(softmax h(z_y) ‖ softmax of the local logits)`, with `ỹ`
+//!   drawn from all classes and `y` the labels of its batch; `a_t = b_t = 10 · 0.98^(t−1)`
+//!
+//! GM = `w`. There is no personal model: tables score `w` on the local test sets, in parentheses.
+//! `a = b = 0` is FedAvg. Clients reveal how many samples of each class they hold.
+//!
+//! Departures: the generator has one hidden layer and no batch normalisation, whose statistics would
+//! drift on clients. Norms in the diversity are root mean squares, as the published code divides by
+//! the number of dimensions too; without that the exponential is zero from the start. Classes are
+//! drawn evenly among those that some participant holds. The targets of the divergence are constants.
+
+mod generator;
+
+use crate::fedavg::Generic;
+use crate::schema::{Default, Key, Kind};
+use crate::{Central, Local, Message, Method, MethodError, State, Uploads, weighted_mean};
+use formant_numerics::{Adam, CrossEntropy, Guided, Head, HeadLoss, Model, OutputLoss, Part, Term};
+use generator::{Generator, Teacher};
+use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
+
+/// FedGen's hyper-parameters.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FedGen {
+    /// `a`: strength of the generated samples for the head.
+    pub a: f32,
+    /// `b`: strength of the guidance of the logits.
+    pub b: f32,
+    /// What is left of both after a round.
+    pub decay: f64,
+    /// `η_div`: strength of the diversity.
+    pub diversity: f64,
+    /// Steps of the generator a round.
+    pub generator_steps: usize,
+    /// Learning rate of the generator.
+    pub generator_rate: f64,
+    /// Samples in a step of the generator, and of generated samples beside a client's batch.
+    pub generator_batch: usize,
+    /// Numbers of noise.
+    pub noise: usize,
+    /// Width of the generator's hidden layer.
+    pub hidden: usize,
+}
+
+pub(crate) const KEYS: &[Key] = &[
+    Key {
+        name: "a",
+        symbol: "α",
+        kind: Kind::Number { min: 0.0, max: 1e6 },
+        default: Default::Number(10.0),
+        help: "strength of generated features in the training of a client's head",
+    },
+    Key {
+        name: "b",
+        symbol: "β",
+        kind: Kind::Number { min: 0.0, max: 1e6 },
+        default: Default::Number(10.0),
+        help: "strength of the pull of a client's logits towards those of generated features",
+    },
+    Key {
+        name: "decay",
+        symbol: "",
+        kind: Kind::Above { min: 0.0, max: 1.0 },
+        default: Default::Number(0.98),
+        help: "what is left of a and b after each round",
+    },
+    Key {
+        name: "diversity",
+        symbol: "η_div",
+        kind: Kind::Number { min: 0.0, max: 1e6 },
+        default: Default::Number(1.0),
+        help: "strength of the generator's diversity",
+    },
+    Key {
+        name: "generator_steps",
+        symbol: "",
+        kind: Kind::Integer { min: 1, max: 100_000 },
+        default: Default::Integer(50),
+        help: "steps of the generator in each round",
+    },
+    Key {
+        name: "generator_rate",
+        symbol: "",
+        kind: Kind::Above { min: 0.0, max: 1.0 },
+        default: Default::Number(3e-4),
+        help: "the generator's learning rate (Adam)",
+    },
+    Key {
+        name: "generator_batch",
+        symbol: "",
+        kind: Kind::Integer { min: 2, max: 4096 },
+        default: Default::Integer(32),
+        help: "generated samples in a step",
+    },
+    Key {
+        name: "noise",
+        symbol: "",
+        kind: Kind::Integer { min: 1, max: 4096 },
+        default: Default::Integer(32),
+        help: "dimensions of the generator's noise",
+    },
+    Key {
+        name: "hidden",
+        symbol: "",
+        kind: Kind::Integer { min: 1, max: 65_536 },
+        default: Default::Integer(256),
+        help: "width of the generator's hidden layer",
+    },
+];
+
+/// The generic model and its generator.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Generating {
+    generic: Generic,
+    /// Parameters of `G` and their moments; none before the first round.
+    generator: Option<(Model, Adam)>,
+}
+
+impl State for Generating {}
+
+/// What clients receive.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Taught {
+    /// `w`.
+    pub w: Model,
+    /// `G`; none in the first round.
+    pub generator: Option<Model>,
+}
+
+impl Message for Taught {}
+
+/// What clients send.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Labelled {
+    /// `w_k`, whose head teaches the generator.
+    pub w: Model,
+    /// Samples of each class.
+    pub counts: Vec<u32>,
+}
+
+impl Message for Labelled {}
+
+impl Method for FedGen {
+    type Server = Generating;
+    type Client = ();
+    type Broadcast = Taught;
+    type Upload = Labelled;
+
+    fn start_server(&self, init: &Model) -> Generating {
+        Generating { generic: Generic { w: init.clone() }, generator: None }
+    }
+
+    fn start_client(&self, _init: &Model) {}
+
+    fn broadcast(&self, server: &Generating) -> Taught {
+        let generator = server.generator.as_ref().map(|(generator, _)| generator.clone());
+        Taught { w: server.generic.w.clone(), generator }
+    }
+
+    fn train_shared(
+        &self,
+        _client: &mut (),
+        got: &Taught,
+        local: &mut Local<'_>,
+    ) -> Result<Labelled, MethodError> {
+        let mut w = got.w.clone();
+        let faded = libm::pow(self.decay, local.round().saturating_sub(1) as f64) as f32;
+        let (a, b) = (self.a * faded, self.b * faded);
+        match &got.generator {
+            Some(parameters) if a > 0.0 || b > 0.0 => {
+                self.train_beside(parameters, (&mut w, a, b), local)?;
+            }
+            _ => local.sgd(&mut w, local.epochs(), Part::All, &mut [])?,
+        }
+        let counts = local.label_counts();
+        let counts = counts.into_iter().map(|n| u32::try_from(n).unwrap_or(u32::MAX)).collect();
+        Ok(Labelled { w, counts })
+    }
+
+    fn train_personal(
+        &self,
+        _client: &mut (),
+        _got: &Taught,
+        _sent: &Labelled,
+        _local: &mut Local<'_>,
+    ) -> Result<(), MethodError> {
+        Ok(())
+    }
+
+    fn has_personal_phase(&self) -> bool {
+        false
+    }
+
+    fn aggregate(
+        &self,
+        server: &mut Generating,
+        uploads: Uploads<'_, Labelled>,
+        central: &mut Central<'_>,
+    ) -> Result<(), MethodError> {
+        let range = central.network.layout().range(Part::Head);
+        let classes = central.network.classes();
+        let mut teachers = Vec::new();
+        let mut source = uploads.map(|upload| {
+            let upload = upload?;
+            let Labelled { w, counts } = &upload.message;
+            let head = w.parameters.get(range.clone()).filter(|_| counts.len() == classes);
+            let Some(head) = head else {
+                let sent =
+                    format!("a model of {} and {} classes", w.parameters.len(), counts.len());
+                let expected = format!("one of {} and {classes}", range.end);
+                return Err(MethodError::ForeignUpload { client: upload.client, sent, expected });
+            };
+            let counts = counts.iter().map(|n| f64::from(*n)).collect();
+            teachers.push(Teacher { head: head.to_vec(), shares: counts });
+            Ok(upload)
+        });
+        server.generic.w = weighted_mean(Uploads::new(&mut source), |sent| &sent.w)?;
+        drop(source);
+        let mut generator = Generator::new(self, central.network)?;
+        let (parameters, adam) = server.generator.get_or_insert_with(|| {
+            let parameters = generator.network.init(&mut central.rng);
+            let adam = Adam::new(parameters.parameters.len());
+            (parameters, adam)
+        });
+        generator::divide_by_class(&mut teachers);
+        generator.learn(self, &teachers, (parameters, adam), &mut central.rng)
+    }
+
+    fn global_model<'a>(&self, server: &'a Generating) -> Option<Cow<'a, Model>> {
+        Some(Cow::Borrowed(&server.generic.w))
+    }
+
+    fn personal_model<'a>(
+        &self,
+        _client: &'a (),
+        got: &'a Taught,
+        _local: &mut Local<'_>,
+    ) -> Result<Cow<'a, Model>, MethodError> {
+        Ok(Cow::Borrowed(&got.w))
+    }
+}
+
+impl FedGen {
+    /// The shared phase beside a generator.
+    fn train_beside(
+        &self,
+        parameters: &Model,
+        (w, a, b): (&mut Model, f32, f32),
+        local: &mut Local<'_>,
+    ) -> Result<(), MethodError> {
+        let network = local.network();
+        let (head, range) = (Head::of(network), network.layout().range(Part::Head));
+        let mut generator = Generator::new(self, network)?;
+        generator.expect(parameters)?;
+        // A generator of random numbers of its own: drawing noise must not change the batches.
+        let mut rng = local.rng().beside();
+        let (mut features, mut targets) = (Vec::new(), Vec::new());
+        let mut scratch = [Vec::new(), Vec::new()];
+        let (sgd, epochs) = (local.optimiser(), local.epochs());
+        local.for_each_batch(epochs, |step| {
+            let own = &w.parameters[range.clone()];
+            generator.draw(&mut rng, step.labels());
+            targets.clear();
+            targets.resize(step.labels().len() * head.classes, 0.0);
+            head.add_logits(own, generator.features(parameters), &mut targets);
+            formant_numerics::softmax(&mut targets, head.classes);
+            let mut guided = Guided { weight: b, targets: &targets };
+            let loss: &mut dyn OutputLoss = if b > 0.0 { &mut guided } else { &mut CrossEntropy };
+            generator.draw_evenly(&mut rng, self.generator_batch);
+            features.clear();
+            features.extend_from_slice(generator.features(parameters));
+            let labels = generator.labels();
+            let range = range.clone();
+            let mut made =
+                HeadLoss { head, range, features: &features, labels, scratch: &mut scratch };
+            let mut with: [(f32, &mut dyn Term); 1] = [(a, &mut made)];
+            let terms = if a > 0.0 { &mut with[..] } else { &mut [] };
+            step.descend_on(w, (&sgd, Part::All), loss, terms)
+        })?;
+        local.check(w)
+    }
+}

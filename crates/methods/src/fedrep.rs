@@ -1,0 +1,158 @@
+//! FedRep.
+//!
+//! Collins, Hassani, Mokhtari, Shakkottai: *Exploiting Shared Representations for Personalized
+//! Federated Learning*, ICML 2021.
+//!
+//! With a body `φ` that is shared and a head `h_i` that is not:
+//!
+//! - client, from the received `φ` and its own `h_i`: `E_h` epochs of SGD on `f_i` by `h_i` with `φ`
+//!   frozen, then `E_G` epochs by `φ_i` with `h_i` frozen; `φ_i` is uploaded
+//! - server: `φ ← Σ n_i φ_i / Σ n_i`
+//!
+//! PM = `(φ, h_i)`: the shared body with the client's own head. There is no generic model: tables
+//! score the average of all PMs, in parentheses. A head never leaves its client.
+//!
+//! Departures: the mean weighs by samples, as in FedAvg; the paper's is plain. Batch-norm statistics
+//! belong to the body, and are those of the client's last pass over its data.
+
+use crate::schema::{Default, Key, Kind};
+use crate::{Central, Local, Method, MethodError, State, Uploads, weighted_mean};
+use formant_numerics::{Model, Part, floats};
+use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
+
+/// FedRep's hyper-parameters.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FedRep {
+    /// `E_h`: epochs of the head.
+    pub head_epochs: usize,
+}
+
+pub(crate) const KEYS: &[Key] = &[Key {
+    name: "head_epochs",
+    symbol: "τ",
+    kind: Kind::Integer { min: 1, max: 1000 },
+    default: Default::Integer(5),
+    help: "epochs of a client's head, before the body's train.epochs",
+}];
+
+/// The shared body, or before the first round the whole initial model, from which it is taken.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Body {
+    /// `φ` with its statistics; what lies behind it is the initial head, which nobody trains.
+    pub w: Model,
+}
+
+impl State for Body {}
+
+/// A head that stays with its client.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct OwnHead {
+    /// `h_i`; empty until the client first trains.
+    #[serde(with = "floats")]
+    pub head: Vec<f32>,
+}
+
+impl State for OwnHead {}
+
+impl Method for FedRep {
+    type Server = Body;
+    type Client = OwnHead;
+    type Broadcast = Model;
+    type Upload = Model;
+
+    fn start_server(&self, init: &Model) -> Body {
+        Body { w: init.clone() }
+    }
+
+    fn start_client(&self, _init: &Model) -> OwnHead {
+        OwnHead { head: Vec::new() }
+    }
+
+    fn broadcast(&self, server: &Body) -> Model {
+        server.w.clone()
+    }
+
+    fn train_shared(
+        &self,
+        client: &mut OwnHead,
+        got: &Model,
+        local: &mut Local<'_>,
+    ) -> Result<Model, MethodError> {
+        let mut model = joined(client, got, local);
+        local.sgd(&mut model, self.head_epochs, Part::Head, &mut [])?;
+        let layout = local.network().layout();
+        client.head = model.parameters[layout.range(Part::Head)].to_vec();
+        local.sgd(&mut model, local.epochs(), Part::Body, &mut [])?;
+        model.parameters.truncate(layout.range(Part::Body).end);
+        Ok(model)
+    }
+
+    fn train_personal(
+        &self,
+        _client: &mut OwnHead,
+        _got: &Model,
+        _sent: &Model,
+        _local: &mut Local<'_>,
+    ) -> Result<(), MethodError> {
+        Ok(())
+    }
+
+    fn has_personal_phase(&self) -> bool {
+        false
+    }
+
+    fn aggregate(
+        &self,
+        server: &mut Body,
+        uploads: Uploads<'_, Model>,
+        central: &mut Central<'_>,
+    ) -> Result<(), MethodError> {
+        average_bodies(&mut server.w, uploads, central)
+    }
+
+    fn global_model<'a>(&self, _server: &'a Body) -> Option<Cow<'a, Model>> {
+        None
+    }
+
+    fn personal_model<'a>(
+        &self,
+        client: &'a OwnHead,
+        got: &'a Model,
+        local: &mut Local<'_>,
+    ) -> Result<Cow<'a, Model>, MethodError> {
+        Ok(Cow::Owned(joined(client, got, local)))
+    }
+}
+
+/// The received body with the client's own head.
+fn joined(client: &OwnHead, got: &Model, local: &Local<'_>) -> Model {
+    let mut model = got.clone();
+    if !client.head.is_empty() {
+        model.parameters[local.network().layout().range(Part::Head)].copy_from_slice(&client.head);
+    }
+    model
+}
+
+/// `φ ← Σ n_i φ_i / Σ n_i` over uploads that are bodies; what lies behind `φ` stays as it is.
+pub(crate) fn average_bodies(
+    w: &mut Model,
+    uploads: Uploads<'_, Model>,
+    central: &Central<'_>,
+) -> Result<(), MethodError> {
+    let body = central.network.layout().range(Part::Body);
+    let mut source = uploads.map(|upload| {
+        let upload = upload?;
+        let (client, sent) = (upload.client, upload.message.parameters.len());
+        if sent != body.len() {
+            let (sent, expected) = (format!("{sent} values"), format!("a body of {}", body.len()));
+            return Err(MethodError::ForeignUpload { client, sent, expected });
+        }
+        Ok(upload)
+    });
+    let mean = weighted_mean(Uploads::new(&mut source), |body| body)?;
+    w.parameters[body].copy_from_slice(&mean.parameters);
+    w.buffers = mean.buffers;
+    Ok(())
+}
