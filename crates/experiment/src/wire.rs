@@ -5,7 +5,7 @@ use crate::experiment::{integer, number, text};
 use crate::{Experiment, ExperimentError, MethodSetting};
 use formant_data::{Dataset, Federation, Partition, PartitionPlan, Split};
 use formant_methods::PhaseSettings;
-use formant_numerics::{NetworkSpec, Sgd};
+use formant_numerics::{NetworkSpec, Part, Sgd};
 use formant_runtime::event::{ClientSize, FORMAT, MethodInfo, RunStarted};
 use formant_runtime::{Evaluation, MethodPlan, PhasePlan, RunPlan};
 use std::path::Path;
@@ -52,6 +52,16 @@ impl Experiment {
             _ => Split::Test,
         };
         let methods = self.methods.iter().map(method_plan).collect::<Result<Vec<_>, _>>()?;
+        let lacking = methods.iter().map(|plan| plan.method.entry()).find(|entry| entry.needs_body);
+        if let Some(entry) = lacking
+            && network.layout().range(Part::Body).is_empty()
+        {
+            let (network, title) = (text(&self.network, "name"), entry.title);
+            return Err(ExperimentError::combination(
+                format!("{title} shares the body of a network, and `{network}` is all head"),
+                "choose a network with hidden layers, such as mlp or lenet5",
+            ));
+        }
         let header = self.header(&federation, network.layout().parameters(), split, &methods);
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         let threads = self.runtime.get("threads").and_then(Value::as_integer);

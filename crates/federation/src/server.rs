@@ -44,7 +44,8 @@ pub enum Event {
 /// What the server's driver is to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Action {
-    /// Send the current broadcast.
+    /// Send the broadcast of a round, which is to be kept while a client may still be due it: see
+    /// [`Server::oldest_due`].
     Broadcast {
         /// To whom.
         client: usize,
@@ -95,6 +96,11 @@ pub enum Action {
     },
     /// All rounds are done.
     Finish,
+    /// Tell a client that the run is over.
+    Dismiss {
+        /// Whom.
+        client: usize,
+    },
 }
 
 /// Why an upload does not count.
@@ -110,7 +116,8 @@ pub enum Refusal {
     Over,
 }
 
-/// The server. It is its own checkpoint.
+/// The server. It is its own checkpoint: a driver keeps it before it acts, and together with what the
+/// method made of an aggregation when it reports that.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Server {
     protocol: Protocol,
@@ -137,7 +144,8 @@ enum Phase {
     Idle,
     Collecting,
     Aggregating,
-    Over,
+    Finished,
+    Abandoned,
 }
 
 /// What the server knows of a client. Its size does not depend on the rounds.
@@ -188,7 +196,8 @@ impl Server {
                 self.close_if_due(now, &mut actions);
             }
             Phase::Aggregating => actions.push(self.order()),
-            Phase::Over => actions.push(Action::Finish),
+            Phase::Finished => actions.push(Action::Finish),
+            Phase::Abandoned => actions.push(Action::Abandon { round: self.round }),
         }
         actions
     }
@@ -200,7 +209,7 @@ impl Server {
 
     /// Whether all rounds are done.
     pub fn is_over(&self) -> bool {
-        self.phase == Phase::Over
+        matches!(self.phase, Phase::Finished | Phase::Abandoned)
     }
 
     /// The rules.
@@ -211,6 +220,12 @@ impl Server {
     /// Uploads that are kept and not aggregated yet: who sent them, and for which round.
     pub fn kept(&self) -> impl Iterator<Item = (usize, u64)> {
         self.ordered.iter().chain(&self.accepted).copied()
+    }
+
+    /// The oldest round whose broadcast somebody may still have to be sent.
+    pub fn oldest_due(&self) -> u64 {
+        let due = self.members.iter().filter_map(|member| member.due.map(|(round, _)| round));
+        due.min().unwrap_or(self.round)
     }
 
     /// Rounds between what an upload answers and the round that is open.
@@ -246,10 +261,12 @@ impl Server {
     fn joined(&mut self, client: usize, actions: &mut Vec<Action>) {
         let Some(member) = self.members.get_mut(client) else { return };
         member.present = true;
-        if self.phase == Phase::Over {
+        let due = member.due;
+        if self.is_over() {
+            actions.push(Action::Dismiss { client });
             return;
         }
-        if let Some((round, role)) = member.due {
+        if let Some((round, role)) = due {
             actions.push(Action::Broadcast { client, round, role });
         }
     }
@@ -261,7 +278,7 @@ impl Server {
             return;
         };
         if round <= member.answered && !member.open.contains(&round) {
-            // Kept already: the client has missed that it was told.
+            // Kept already and the client has missed it, or void since it has answered a newer round.
             actions.push(Action::Acknowledge { client, round });
             return;
         }
@@ -269,7 +286,7 @@ impl Server {
             actions.push(refuse(Refusal::NotAsked));
             return;
         }
-        if self.phase == Phase::Over {
+        if matches!(self.phase, Phase::Finished | Phase::Abandoned) {
             actions.push(refuse(Refusal::Over));
             return;
         }
@@ -318,9 +335,10 @@ impl Server {
     /// Opens the next round, or ends the run.
     fn open_round(&mut self, now: Time, actions: &mut Vec<Action>) {
         if self.round == self.protocol.rounds {
-            self.phase = Phase::Over;
+            self.phase = Phase::Finished;
             self.deadline = None;
             actions.push(Action::Finish);
+            self.dismiss(actions);
             return;
         }
         self.round += 1;
@@ -389,7 +407,7 @@ impl Server {
                 idle.iter().copied().filter(|client| self.members[*client].present).collect();
             let eligible = if present.is_empty() { idle } else { present };
             let mut rng =
-                Rng::new(self.protocol.seed, Stream::Participation, self.round, self.draws);
+                Rng::new(self.protocol.seed, Stream::Participation, self.round, self.draws + 1);
             self.draws += 1;
             let client = eligible[rng.below(eligible.len())];
             self.asked.insert(client);
@@ -417,9 +435,10 @@ impl Server {
             self.deadline = None;
             actions.push(self.order());
         } else if hopeless || overdue && self.all_present_failed() {
-            self.phase = Phase::Over;
+            self.phase = Phase::Abandoned;
             self.deadline = None;
             actions.push(Action::Abandon { round: self.round });
+            self.dismiss(actions);
         } else if overdue {
             self.extend(now, actions);
         }
@@ -427,8 +446,10 @@ impl Server {
 
     /// Whether some clients have failed, and no other is there. An empty room is waited for.
     fn all_present_failed(&self) -> bool {
-        let present = (0..self.members.len()).filter(|client| self.members[*client].present);
-        !self.failed.is_empty() && present.into_iter().all(|client| self.failed.contains(&client))
+        let mut present = (0..self.members.len()).filter(|client| self.members[*client].present);
+        let first = present.next();
+        first.into_iter().chain(present).all(|client| self.failed.contains(&client))
+            && first.is_some()
     }
 
     /// Nothing has come in time: the round goes on, and clients that are gone are not waited for;
@@ -439,6 +460,12 @@ impl Server {
         let (members, failed) = (&self.members, &self.failed);
         self.asked.retain(|client| members[*client].present || failed.contains(client));
         self.top_up(actions);
+    }
+
+    /// Tells everybody who is there that the run is over.
+    fn dismiss(&self, actions: &mut Vec<Action>) {
+        let present = self.members.iter().enumerate().filter(|(_, member)| member.present);
+        actions.extend(present.map(|(client, _)| Action::Dismiss { client }));
     }
 
     fn order(&self) -> Action {

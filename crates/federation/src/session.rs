@@ -54,7 +54,7 @@ pub enum SessionAction {
         /// The round whose broadcast it starts from.
         round: u64,
     },
-    /// Train the personal phase, beside the latest broadcast and the latest upload.
+    /// Train the personal phase, beside the broadcast of this round and the latest upload.
     TrainPersonal {
         /// The round.
         round: u64,
@@ -77,7 +77,8 @@ pub enum SessionAction {
     End,
 }
 
-/// One client. It is its own checkpoint: what it says was done is done again only if it was not kept.
+/// One client. It is its own checkpoint: a driver keeps it, together with the client's state, before
+/// it acts; what was under way and not kept is done again.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Session {
     schedule: Schedule,
@@ -142,6 +143,7 @@ impl Session {
     pub fn restart(&mut self) -> Vec<SessionAction> {
         self.connected = false;
         match self.work {
+            Work::Nothing if self.finished => vec![SessionAction::End],
             Work::Nothing => Vec::new(),
             Work::Shared { round } => vec![SessionAction::TrainShared { round }],
             // A phase that was to stop has stopped, with what was kept of it.

@@ -43,6 +43,8 @@ struct World {
     clients: Vec<Client>,
     packets: Vec<Packet>,
     wakes: BTreeSet<Time>,
+    /// The aggregation that was under way when the server crashed.
+    interrupted: Option<(u64, Vec<(usize, u64)>)>,
     /// The aggregation under way.
     pending: Option<(u64, Vec<(usize, u64)>)>,
     done: BTreeMap<u64, Vec<(usize, u64)>>,
@@ -70,6 +72,7 @@ impl World {
             clients: (0..protocol.clients).map(|_| client()).collect(),
             packets: Vec::new(),
             wakes: BTreeSet::new(),
+            interrupted: None,
             pending: None,
             done: BTreeMap::new(),
             accepted: BTreeSet::new(),
@@ -110,12 +113,12 @@ impl World {
                 }
                 Action::Aggregate { round, uploads } => self.order(round, uploads),
                 Action::Wake { at } => drop(self.wakes.insert(at)),
-                Action::Abandon { .. } => self.abandoned = true,
-                Action::Finish => {
-                    for client in 0..self.clients.len() {
-                        self.send(client, SessionEvent::Finished);
-                    }
+                Action::Abandon { .. } => {
+                    assert!(self.failing > 0.0, "nobody has failed");
+                    self.abandoned = true;
                 }
+                Action::Finish => {}
+                Action::Dismiss { client } => self.send(client, SessionEvent::Finished),
             }
         }
     }
@@ -131,8 +134,8 @@ impl World {
             assert!(self.done.values().all(|before| !before.contains(upload)), "aggregated twice");
             assert!(upload.1 <= round && (!strict || upload.1 == round), "of another round");
         }
-        if let Some((_, before)) = &self.pending {
-            assert_eq!(*before, uploads, "ordered again after a restart, and otherwise");
+        if let Some((_, before)) = self.interrupted.take() {
+            assert_eq!(before, uploads, "ordered again after a restart, and otherwise");
         }
         self.pending = Some((round, uploads));
     }
@@ -210,9 +213,6 @@ impl World {
         own.connected = true;
         self.tell_server(Event::Joined { client });
         self.tell_client(client, SessionEvent::Connected);
-        if self.server.is_over() && !self.abandoned {
-            self.send(client, SessionEvent::Finished);
-        }
         true
     }
 
@@ -255,6 +255,7 @@ impl World {
         self.server = postcard::from_bytes(&bytes).unwrap();
         self.packets.clear();
         self.wakes.clear();
+        self.interrupted = self.pending.take();
         for client in 0..self.clients.len() {
             if self.clients[client].connected {
                 self.clients[client].connected = false;
@@ -263,6 +264,7 @@ impl World {
         }
         let actions = self.server.start(self.now);
         self.serve(actions);
+        assert_eq!(self.interrupted, None, "an aggregation that was ordered is ordered again");
     }
 
     fn deliver(&mut self, twice: f64) -> bool {

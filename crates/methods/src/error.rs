@@ -47,15 +47,16 @@ pub enum MethodError {
     Encode(String),
     /// An upload that is no model of this network.
     #[error(
-        "client {client} sent a model of {sent} values where the others sent {expected}: it trains another network"
+        "client {client} sent a model of {} parameters and {} statistics where {} and {} are expected: it trains another network",
+        sent.0, sent.1, expected.0, expected.1
     )]
     ForeignModel {
         /// Who sent it.
         client: usize,
-        /// Parameters and buffers of it.
-        sent: usize,
-        /// Parameters and buffers of the first upload.
-        expected: usize,
+        /// Its parameters and buffers.
+        sent: (usize, usize),
+        /// Those of the server's own model.
+        expected: (usize, usize),
     },
     /// An upload that lacks what the method needs.
     #[error("client {client} sent {sent} where {expected} is expected")]

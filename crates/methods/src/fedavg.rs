@@ -76,7 +76,7 @@ impl Method for FedAvg {
         uploads: Uploads<'_, Model>,
         _central: &mut Central<'_>,
     ) -> Result<(), MethodError> {
-        server.w = weighted_mean(uploads, |w| w)?;
+        server.w = weighted_mean(uploads, &server.w, |w| w)?;
         Ok(())
     }
 

@@ -103,7 +103,7 @@ impl Method for FedAvgM {
         uploads: Uploads<'_, Model>,
         _central: &mut Central<'_>,
     ) -> Result<(), MethodError> {
-        let average = weighted_mean(uploads, |w| w)?;
+        let average = weighted_mean(uploads, &server.generic.w, |w| w)?;
         let w = &mut server.generic.w;
         w.buffers = average.buffers;
         let moving = w.parameters.iter_mut().zip(&mut server.velocity);

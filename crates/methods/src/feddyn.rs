@@ -16,9 +16,13 @@
 //! then `Σ ∇f_i(w) = 0`: the optimum of the unweighted mean of the local objectives, which is what
 //! FedDyn minimises. FedAvg's fixed point depends on the epochs.
 //!
+//! For synchronous rounds: a client whose upload is refused has moved its `g_i` already, and then `h`
+//! is no longer the mean of all `g_i`.
+//!
 //! Departures: gradients are clipped at `clip`, as in the published code. Batch-norm statistics are
 //! averaged and not shifted.
 
+use crate::method::expect_model;
 use crate::schema::{Default, Key, Kind};
 use crate::{Central, Local, Method, MethodError, State, Uploads};
 use formant_numerics::vector::WeightedMean;
@@ -40,7 +44,7 @@ pub(crate) const KEYS: &[Key] = &[
     Key {
         name: "alpha",
         symbol: "α",
-        kind: Kind::Above { min: 0.0, max: 1e6 },
+        kind: Kind::Number { min: 1e-6, max: 1e6 },
         default: Default::Number(0.01),
         help: "strength of the dynamic regularisation",
     },
@@ -138,11 +142,7 @@ impl Method for FedDyn {
         for upload in uploads {
             let upload = upload?;
             let theta = &upload.message;
-            let sent = (theta.parameters.len(), theta.buffers.len());
-            if sent != sizes {
-                let (sent, expected) = (sent.0 + sent.1, sizes.0 + sizes.1);
-                return Err(MethodError::ForeignModel { client: upload.client, sent, expected });
-            }
+            expect_model(upload.client, theta, w)?;
             // Every participant counts the same, however many samples it has.
             parameters.add(1.0, &theta.parameters);
             buffers.add(1.0, &theta.buffers);
@@ -220,7 +220,7 @@ mod tests {
 
     /// Rounds in which the clients of `present(round)` take part; gives the server at the end.
     fn run(rounds: usize, present: impl Fn(usize) -> Vec<usize>) -> Shifted {
-        let method = FedDyn { alpha: 1.0, clip: 10.0 };
+        let method = FedDyn { alpha: 0.5, clip: 10.0 };
         let init = Model { parameters: vec![0.3], buffers: vec![] };
         let mut server = method.start_server(&init);
         let mut clients = BOWLS.map(|_| method.start_client(&init));
@@ -232,7 +232,7 @@ mod tests {
                 .map(|i| {
                     let (mut slope, mut pull) = regularisation(&clients[i], &got);
                     let terms: &mut [(f32, &mut dyn Term)] =
-                        &mut [(-1.0, &mut slope), (1.0, &mut pull)];
+                        &mut [(-1.0, &mut slope), (0.5, &mut pull)];
                     let theta = settled(BOWLS[i], &got, terms);
                     method.follow(&mut clients[i], &theta, &got);
                     (i, theta)

@@ -10,26 +10,29 @@
 //!   `mean_y Σ_k a_k^y CE(h_k(z), y) + η_div exp(−mean(‖Δε‖ ‖Δz‖))`, the last mean over all pairs of
 //!   a batch: different noise shall give different features
 //! - client, from the second round on, with `h` the head that it trains: SGD on
-//!   `f_i + a_t CE(h(z_ỹ), ỹ) + b_t KL(softmax h(z_y) ‖ softmax of the local logits)`, with `ỹ`
-//!   drawn from all classes and `y` the labels of its batch; `a_t = b_t = 10 · 0.98^(t−1)`
+//!   `f_i + a_t CE(h(z_ỹ), ỹ) + b_t KL(softmax h(z_y) ‖ softmax of the local logits)`, with `ỹ` drawn
+//!   from the classes that `G` has learnt and `y` the labels of its batch, as far as `G` has learnt
+//!   them; `a_t = b_t = 10 · 0.98^(t−1)`
 //!
 //! GM = `w`. There is no personal model: tables score `w` on the local test sets, in parentheses.
 //! `a = b = 0` is FedAvg. Clients reveal how many samples of each class they hold.
 //!
 //! Departures: the generator has one hidden layer and no batch normalisation, whose statistics would
-//! drift on clients. Norms in the diversity are root mean squares, as the published code divides by
-//! the number of dimensions too; without that the exponential is zero from the start. Classes are
+//! drift on clients. Norms in the diversity are root mean squares; divided by nothing, the exponential
+//! is zero from the start (the published code divides by the dimensions too). Classes are
 //! drawn evenly among those that some participant holds. The targets of the divergence are constants.
 
 mod generator;
 
 use crate::fedavg::Generic;
+use crate::method::expect_model;
 use crate::schema::{Default, Key, Kind};
 use crate::{Central, Local, Message, Method, MethodError, State, Uploads, weighted_mean};
 use formant_numerics::{Adam, CrossEntropy, Guided, Head, HeadLoss, Model, OutputLoss, Part, Term};
 use generator::{Generator, Teacher};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 
 /// FedGen's hyper-parameters.
 #[derive(Debug, Clone, Deserialize)]
@@ -127,6 +130,8 @@ pub struct Generating {
     generic: Generic,
     /// Parameters of `G` and their moments; none before the first round.
     generator: Option<(Model, Adam)>,
+    /// Classes that `G` has learnt.
+    known: BTreeSet<u32>,
 }
 
 impl State for Generating {}
@@ -138,6 +143,8 @@ pub struct Taught {
     pub w: Model,
     /// `G`; none in the first round.
     pub generator: Option<Model>,
+    /// Classes that it has learnt.
+    pub known: BTreeSet<u32>,
 }
 
 impl Message for Taught {}
@@ -160,14 +167,14 @@ impl Method for FedGen {
     type Upload = Labelled;
 
     fn start_server(&self, init: &Model) -> Generating {
-        Generating { generic: Generic { w: init.clone() }, generator: None }
+        Generating { generic: Generic { w: init.clone() }, generator: None, known: BTreeSet::new() }
     }
 
     fn start_client(&self, _init: &Model) {}
 
     fn broadcast(&self, server: &Generating) -> Taught {
         let generator = server.generator.as_ref().map(|(generator, _)| generator.clone());
-        Taught { w: server.generic.w.clone(), generator }
+        Taught { w: server.generic.w.clone(), generator, known: server.known.clone() }
     }
 
     fn train_shared(
@@ -181,7 +188,7 @@ impl Method for FedGen {
         let (a, b) = (self.a * faded, self.b * faded);
         match &got.generator {
             Some(parameters) if a > 0.0 || b > 0.0 => {
-                self.train_beside(parameters, (&mut w, a, b), local)?;
+                self.train_beside((parameters, &got.known), (&mut w, a, b), local)?;
             }
             _ => local.sgd(&mut w, local.epochs(), Part::All, &mut [])?,
         }
@@ -213,21 +220,20 @@ impl Method for FedGen {
         let range = central.network.layout().range(Part::Head);
         let classes = central.network.classes();
         let mut teachers = Vec::new();
+        let before = server.generic.w.clone();
         let mut source = uploads.map(|upload| {
             let upload = upload?;
             let Labelled { w, counts } = &upload.message;
-            let head = w.parameters.get(range.clone()).filter(|_| counts.len() == classes);
-            let Some(head) = head else {
-                let sent =
-                    format!("a model of {} and {} classes", w.parameters.len(), counts.len());
-                let expected = format!("one of {} and {classes}", range.end);
+            expect_model(upload.client, w, &before)?;
+            if counts.len() != classes {
+                let (sent, expected) = (format!("{} classes", counts.len()), classes.to_string());
                 return Err(MethodError::ForeignUpload { client: upload.client, sent, expected });
-            };
-            let counts = counts.iter().map(|n| f64::from(*n)).collect();
-            teachers.push(Teacher { head: head.to_vec(), shares: counts });
+            }
+            let shares = counts.iter().map(|n| f64::from(*n)).collect();
+            teachers.push(Teacher { head: w.parameters[range.clone()].to_vec(), shares });
             Ok(upload)
         });
-        server.generic.w = weighted_mean(Uploads::new(&mut source), |sent| &sent.w)?;
+        server.generic.w = weighted_mean(Uploads::new(&mut source), &before, |sent| &sent.w)?;
         drop(source);
         let mut generator = Generator::new(self, central.network)?;
         let (parameters, adam) = server.generator.get_or_insert_with(|| {
@@ -236,7 +242,9 @@ impl Method for FedGen {
             (parameters, adam)
         });
         generator::divide_by_class(&mut teachers);
-        generator.learn(self, &teachers, (parameters, adam), &mut central.rng)
+        let learnt = generator.learn(self, &teachers, (parameters, adam), &mut central.rng)?;
+        server.known.extend(learnt);
+        Ok(())
     }
 
     fn global_model<'a>(&self, server: &'a Generating) -> Option<Cow<'a, Model>> {
@@ -257,7 +265,7 @@ impl FedGen {
     /// The shared phase beside a generator.
     fn train_beside(
         &self,
-        parameters: &Model,
+        (parameters, known): (&Model, &BTreeSet<u32>),
         (w, a, b): (&mut Model, f32, f32),
         local: &mut Local<'_>,
     ) -> Result<(), MethodError> {
@@ -269,6 +277,11 @@ impl FedGen {
         let mut rng = local.rng().beside();
         let (mut features, mut targets) = (Vec::new(), Vec::new());
         let mut scratch = [Vec::new(), Vec::new()];
+        let classes: Vec<u32> =
+            known.iter().copied().filter(|class| (*class as usize) < head.classes).collect();
+        if classes.is_empty() {
+            return local.sgd(w, local.epochs(), Part::All, &mut []);
+        }
         let (sgd, epochs) = (local.optimiser(), local.epochs());
         local.for_each_batch(epochs, |step| {
             let own = &w.parameters[range.clone()];
@@ -277,9 +290,15 @@ impl FedGen {
             targets.resize(step.labels().len() * head.classes, 0.0);
             head.add_logits(own, generator.features(parameters), &mut targets);
             formant_numerics::softmax(&mut targets, head.classes);
+            // What the generator has not learnt it cannot teach.
+            for (target, label) in targets.chunks_exact_mut(head.classes).zip(step.labels()) {
+                if !known.contains(label) {
+                    target.fill(0.0);
+                }
+            }
             let mut guided = Guided { weight: b, targets: &targets };
             let loss: &mut dyn OutputLoss = if b > 0.0 { &mut guided } else { &mut CrossEntropy };
-            generator.draw_evenly(&mut rng, self.generator_batch);
+            generator.draw_from(&mut rng, &classes, self.generator_batch);
             features.clear();
             features.extend_from_slice(generator.features(parameters));
             let labels = generator.labels();

@@ -13,7 +13,7 @@
 //! score the average of all PMs, in parentheses. A head never leaves its client.
 //!
 //! Departures: the mean weighs by samples, as in FedAvg; the paper's is plain. Batch-norm statistics
-//! belong to the body, and are those of the client's last pass over its data.
+//! belong to the body and follow both phases of training.
 
 use crate::schema::{Default, Key, Kind};
 use crate::{Central, Local, Method, MethodError, State, Uploads, weighted_mean};
@@ -142,16 +142,9 @@ pub(crate) fn average_bodies(
     central: &Central<'_>,
 ) -> Result<(), MethodError> {
     let body = central.network.layout().range(Part::Body);
-    let mut source = uploads.map(|upload| {
-        let upload = upload?;
-        let (client, sent) = (upload.client, upload.message.parameters.len());
-        if sent != body.len() {
-            let (sent, expected) = (format!("{sent} values"), format!("a body of {}", body.len()));
-            return Err(MethodError::ForeignUpload { client, sent, expected });
-        }
-        Ok(upload)
-    });
-    let mean = weighted_mean(Uploads::new(&mut source), |body| body)?;
+    let like =
+        Model { parameters: w.parameters[body.clone()].to_vec(), buffers: w.buffers.clone() };
+    let mean = weighted_mean(uploads, &like, |body| body)?;
     w.parameters[body].copy_from_slice(&mean.parameters);
     w.buffers = mean.buffers;
     Ok(())

@@ -176,24 +176,25 @@ impl Method for FedRod {
         &self,
         server: &mut Keeper,
         uploads: Uploads<'_, Shared>,
-        _central: &mut Central<'_>,
+        central: &mut Central<'_>,
     ) -> Result<(), MethodError> {
-        let mut hyper: Option<WeightedMean> = None;
+        let head = Head::of(central.network);
+        let size = if self.hypernetwork { head.weights() * head.classes } else { 0 };
+        let mut mean = WeightedMean::new(size);
         let mut source = uploads.map(|upload| {
             let upload = upload?;
             let sent = &upload.message.hyper;
-            let mean = hyper.get_or_insert_with(|| WeightedMean::new(sent.len()));
-            if sent.len() != mean.len() {
+            if sent.len() != size || sent.iter().any(|x| !x.is_finite()) {
                 let sent = format!("a hypernetwork of {} values", sent.len());
-                let expected = format!("one of {}", mean.len());
+                let expected = format!("one of {size} numbers");
                 return Err(MethodError::ForeignUpload { client: upload.client, sent, expected });
             }
             mean.add(upload.weight, sent);
             Ok(upload)
         });
-        server.shared.w = weighted_mean(Uploads::new(&mut source), |sent| &sent.w)?;
+        let w = weighted_mean(Uploads::new(&mut source), &server.shared.w, |sent| &sent.w)?;
         drop(source);
-        server.shared.hyper = hyper.and_then(WeightedMean::finish).unwrap_or_default();
+        server.shared = Shared { w, hyper: mean.finish().unwrap_or_default() };
         Ok(())
     }
 

@@ -26,7 +26,7 @@ pub use fedavg::FedAvg;
 pub use fedavgm::FedAvgM;
 pub use fedbabu::FedBabu;
 pub use feddyn::FedDyn;
-pub use fedgen::FedGen;
+pub use fedgen::{FedGen, Taught};
 pub use fedprox::FedProx;
 pub use fedrep::FedRep;
 pub use fedrod::FedRod;

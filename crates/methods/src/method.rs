@@ -117,31 +117,39 @@ impl<U> Iterator for Uploads<'_, U> {
     }
 }
 
-/// `Σ n_k w_k / Σ n_k` over models, buffers included: the aggregation of `FedAvg`.
+/// `Σ n_k w_k / Σ n_k` over models, buffers included: the aggregation of `FedAvg`. What comes from a
+/// client is not trusted to be a model of this network: it must be as long as `like` and finite.
 pub fn weighted_mean<U>(
     uploads: Uploads<'_, U>,
+    like: &Model,
     model: impl Fn(&U) -> &Model,
 ) -> Result<Model, MethodError> {
-    let mut means: Option<(WeightedMean, WeightedMean)> = None;
-    let mut expected = None;
+    let mut parameters = WeightedMean::new(like.parameters.len());
+    let mut buffers = WeightedMean::new(like.buffers.len());
     for upload in uploads {
         let upload = upload?;
         let model = model(&upload.message);
-        let shape = (model.parameters.len(), model.buffers.len());
-        // What comes from a client is not trusted to be a model of this network.
-        let wanted = *expected.get_or_insert(shape);
-        if shape != wanted {
-            let (client, sent, expected) = (upload.client, shape.0 + shape.1, wanted.0 + wanted.1);
-            return Err(MethodError::ForeignModel { client, sent, expected });
-        }
-        let (parameters, buffers) =
-            means.get_or_insert_with(|| (WeightedMean::new(shape.0), WeightedMean::new(shape.1)));
+        expect_model(upload.client, model, like)?;
         parameters.add(upload.weight, &model.parameters);
         buffers.add(upload.weight, &model.buffers);
     }
-    let finished = means.and_then(|(p, b)| Some((p.finish()?, b.finish()?)));
+    let finished = parameters.finish().zip(buffers.finish());
     let (parameters, buffers) = finished.ok_or(MethodError::NoUploads)?;
     Ok(Model { parameters, buffers })
+}
+
+/// An error unless a client's model is of the same network as another, and finite.
+pub(crate) fn expect_model(client: usize, sent: &Model, like: &Model) -> Result<(), MethodError> {
+    let lengths = |model: &Model| (model.parameters.len(), model.buffers.len());
+    if lengths(sent) != lengths(like) {
+        let (sent, expected) = (lengths(sent), lengths(like));
+        return Err(MethodError::ForeignModel { client, sent, expected });
+    }
+    if !sent.is_finite() {
+        let (sent, expected) = ("a model with values that are no numbers".into(), "numbers".into());
+        return Err(MethodError::ForeignUpload { client, sent, expected });
+    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -153,7 +161,8 @@ mod tests {
             let message = Model { parameters: w.to_vec(), buffers: b.to_vec() };
             Ok(Upload { client, weight, staleness: 0, message })
         });
-        weighted_mean(Uploads::new(&mut source), |w| w)
+        let like = Model { parameters: vec![0.0; 2], buffers: vec![0.0] };
+        weighted_mean(Uploads::new(&mut source), &like, |w| w)
     }
 
     #[test]
@@ -170,13 +179,24 @@ mod tests {
     #[test]
     fn nothing_to_average_is_an_error() {
         assert!(matches!(mean_of(&[]), Err(MethodError::NoUploads)));
-        assert!(matches!(mean_of(&[(0.0, &[1.0], &[])]), Err(MethodError::NoUploads)));
+        assert!(matches!(mean_of(&[(0.0, &[1.0, 2.0], &[3.0])]), Err(MethodError::NoUploads)));
     }
 
     #[test]
-    fn a_model_of_another_network_is_an_error_that_names_the_client() {
-        let error = mean_of(&[(1.0, &[1.0, 2.0], &[]), (1.0, &[1.0], &[2.0])]).unwrap_err();
-        assert!(matches!(error, MethodError::ForeignModel { client: 1, sent: 2, expected: 2 }));
-        assert!(error.to_string().starts_with("client 1 sent"), "{error}");
+    fn a_model_of_another_network_is_an_error_that_names_the_client_who_sent_it() {
+        // Whoever comes first does not decide what a model is.
+        let right: (f64, &[f32], &[f32]) = (1.0, &[1.0, 2.0], &[0.0]);
+        for (uploads, at) in
+            [([(1.0, &[1.0][..], &[2.0, 3.0][..]), right], 0), ([right, (1.0, &[1.0], &[])], 1)]
+        {
+            let error = mean_of(&uploads).unwrap_err();
+            assert!(matches!(error, MethodError::ForeignModel { client, .. } if client == at));
+            assert!(error.to_string().starts_with(&format!("client {at} sent")), "{error}");
+        }
+        let error = mean_of(&[right, (1.0, &[1.0, f32::NAN], &[0.0])]).unwrap_err().to_string();
+        assert!(
+            error.starts_with("client 1 sent a model with values that are no numbers"),
+            "{error}"
+        );
     }
 }

@@ -7,11 +7,12 @@
 //! - server: `w ← (1 − β)w + β Σ n_i w_i / Σ n_i`
 //!
 //! GM = `w`, PM = `θ_i`, which is kept from round to round and is never the same storage as `w_i`.
-//! `λ = 0` cuts all ties: `w` stays where it began, and with `K = 1` `θ_i` is Local's.
+//! `λ = 0` cuts all ties: `w` stays where it began, and with `K = 1` `θ_i` is Local's, trained in the shared phase at the rate `η_p`.
 //!
 //! Departures: the learning rates are this method's own (`eta`, `eta_p`), as in the paper; those of
-//! the experiment are not used, its weight decay and clipping are. Batch-norm statistics of `w_i`
-//! are those of `θ_i`, the only model of the two that sees data. The mean weighs by samples.
+//! the experiment and its momentum are not used, its weight decay and clipping are. Batch-norm statistics of `w_i`
+//! are those of `θ_i`, the only model of the two that sees data, and the server's are the mean's,
+//! whatever `β` is. The mean weighs by samples.
 
 use crate::fedavg::Generic;
 use crate::local_only::Personal;
@@ -140,7 +141,7 @@ impl Method for PFedMe {
         uploads: Uploads<'_, Model>,
         _central: &mut Central<'_>,
     ) -> Result<(), MethodError> {
-        let mean = weighted_mean(uploads, |w| w)?;
+        let mean = weighted_mean(uploads, &server.w, |w| w)?;
         server.w.buffers = mean.buffers;
         for (w, mean) in server.w.parameters.iter_mut().zip(mean.parameters) {
             // The mean itself where β = 1, to the last bit.

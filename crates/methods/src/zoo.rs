@@ -25,6 +25,9 @@ pub struct Entry {
     pub generic: bool,
     /// Whether it trains personal models.
     pub personal: bool,
+    /// Whether it divides a network into body and head, so that a network without a body makes no
+    /// sense.
+    pub needs_body: bool,
     /// Its hyper-parameters.
     pub keys: &'static [Key],
     /// The file that it is written in.
@@ -64,6 +67,7 @@ pub const ZOO: &[Entry] = &[
         citation: "no federation",
         generic: false,
         personal: true,
+        needs_body: false,
         keys: &[],
         source: include_str!("local_only.rs"),
         complete: |_| {},
@@ -77,6 +81,7 @@ pub const ZOO: &[Entry] = &[
         citation: "McMahan et al., AISTATS 2017",
         generic: true,
         personal: false,
+        needs_body: false,
         keys: &[],
         source: include_str!("fedavg.rs"),
         complete: |_| {},
@@ -90,6 +95,7 @@ pub const ZOO: &[Entry] = &[
         citation: "Li et al., MLSys 2020",
         generic: true,
         personal: false,
+        needs_body: false,
         keys: fedprox::KEYS,
         source: include_str!("fedprox.rs"),
         complete: |_| {},
@@ -103,6 +109,7 @@ pub const ZOO: &[Entry] = &[
         citation: "Acar et al., ICLR 2021",
         generic: true,
         personal: false,
+        needs_body: false,
         keys: feddyn::KEYS,
         source: include_str!("feddyn.rs"),
         complete: |_| {},
@@ -116,6 +123,7 @@ pub const ZOO: &[Entry] = &[
         citation: "Zhu et al., ICML 2021",
         generic: true,
         personal: false,
+        needs_body: false,
         keys: fedgen::KEYS,
         source: include_str!("fedgen.rs"),
         complete: |_| {},
@@ -129,6 +137,7 @@ pub const ZOO: &[Entry] = &[
         citation: "Hsu et al., 2019",
         generic: true,
         personal: false,
+        needs_body: false,
         keys: fedavgm::KEYS,
         source: include_str!("fedavgm.rs"),
         complete: |_| {},
@@ -142,6 +151,7 @@ pub const ZOO: &[Entry] = &[
         citation: "Dinh et al., NeurIPS 2020",
         generic: true,
         personal: true,
+        needs_body: false,
         keys: pfedme::KEYS,
         source: include_str!("pfedme.rs"),
         complete: |_| {},
@@ -158,6 +168,7 @@ pub const ZOO: &[Entry] = &[
         citation: "Li et al., ICML 2021",
         generic: true,
         personal: true,
+        needs_body: false,
         keys: ditto::KEYS,
         source: include_str!("ditto.rs"),
         complete: |_| {},
@@ -174,6 +185,7 @@ pub const ZOO: &[Entry] = &[
         citation: "Collins et al., ICML 2021",
         generic: false,
         personal: true,
+        needs_body: true,
         keys: fedrep::KEYS,
         source: include_str!("fedrep.rs"),
         complete: |_| {},
@@ -187,6 +199,7 @@ pub const ZOO: &[Entry] = &[
         citation: "Chen and Chao, ICLR 2022",
         generic: true,
         personal: true,
+        needs_body: false,
         keys: fedrod::KEYS,
         source: include_str!("fedrod.rs"),
         complete: |_| {},
@@ -200,6 +213,7 @@ pub const ZOO: &[Entry] = &[
         citation: "Oh et al., ICLR 2022",
         generic: true,
         personal: true,
+        needs_body: true,
         keys: fedbabu::KEYS,
         source: include_str!("fedbabu.rs"),
         complete: |_| {},
@@ -216,6 +230,7 @@ pub const ZOO: &[Entry] = &[
         citation: "Chen et al., NeurIPS 2023",
         generic: true,
         personal: true,
+        needs_body: false,
         keys: scd::KEYS,
         source: include_str!("scd.rs"),
         complete: scd::complete,
@@ -248,10 +263,11 @@ impl Entry {
             Some(Value::Integer(x)) => Some(*x as f64),
             _ => None,
         };
-        let case = self
-            .degenerate
-            .iter()
-            .find(|case| case.values.iter().all(|(key, value)| number(key) == Some(*value)))?;
+        let case = self.degenerate.iter().find(|case| {
+            // As the method sees it: a number too small for an f32 is zero.
+            let same = |key: &str, value: f64| number(key).map(|x| x as f32) == Some(value as f32);
+            case.values.iter().all(|(key, value)| same(key, *value))
+        })?;
         let shown: Vec<_> = case.values.iter().map(|(key, x)| format!("`{key} = {x}`")).collect();
         Some((shown.join(" with "), case.becomes))
     }

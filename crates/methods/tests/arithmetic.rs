@@ -8,8 +8,8 @@
 
 use formant_data::{Images, Normalisation};
 use formant_methods::{
-    Central, Ditto, FedAvg, FedAvgM, FedBabu, FedDyn, FedProx, FedRep, FedRod, Local, Method,
-    PFedMe, PhaseSettings, Upload, Uploads, build, weighted_mean,
+    Central, Ditto, FedAvg, FedAvgM, FedBabu, FedDyn, FedGen, FedProx, FedRep, FedRod, Local,
+    Method, PFedMe, PhaseSettings, Taught, Upload, Uploads, build, weighted_mean,
 };
 use formant_numerics::{Model, Network, NetworkSpec, Rng, Sgd, Shape, Stream, Worker};
 
@@ -32,10 +32,14 @@ impl Pencil {
     }
 
     fn local(&mut self, client: usize, epochs: usize) -> Local<'_> {
+        self.local_in(1, client, epochs)
+    }
+
+    fn local_in(&mut self, round: usize, client: usize, epochs: usize) -> Local<'_> {
         let settings = PhaseSettings { epochs, batch: 3, sgd: Sgd::plain(0.5) };
         let rng = Rng::new(1, Stream::Test, 1, client as u64);
         let samples = (&self.images, SAMPLES[client]);
-        Local::new(&*self.network, samples, &mut self.worker, (rng, settings), (1, 1))
+        Local::new(&*self.network, samples, &mut self.worker, (rng, settings), (round, 2))
     }
 }
 
@@ -94,7 +98,7 @@ fn the_weights_of_a_mean_are_relative() {
         let mut uploads = models.into_iter().enumerate().map(|(client, (weight, message))| {
             Ok(Upload { client, weight: weight * scale, staleness: 0, message })
         });
-        weighted_mean(Uploads::new(&mut uploads), |w| w).unwrap()
+        weighted_mean(Uploads::new(&mut uploads), &symmetric(0.0), |w| w).unwrap()
     };
     assert_eq!(mean(1.0), symmetric(-0.5));
     assert_eq!(mean(8.0), mean(1.0));
@@ -131,48 +135,48 @@ fn two_steps_of_fedprox() {
 
 #[test]
 fn a_round_of_feddyn_counts_all_clients_and_not_only_those_who_came() {
-    let (mut pencil, feddyn) = (Pencil::new(), FedDyn { alpha: 1.0, clip: 10.0 });
+    let (mut pencil, feddyn) = (Pencil::new(), FedDyn { alpha: 0.5, clip: 10.0 });
     let mut server = feddyn.start_server(&symmetric(0.0));
     let mut client = feddyn.start_client(&symmetric(0.0));
     let got = feddyn.broadcast(&server);
     let sent = feddyn.train_shared(&mut client, &got, &mut pencil.local(0, 1)).unwrap();
-    // FedAvg's step, and the slope goes against it: g = −1 · (¼ − 0).
+    // FedAvg's step, and the slope goes against it: g = −½ · (¼ − 0).
     assert_eq!(sent, symmetric(0.25));
-    assert_eq!(client.g, symmetric(-0.25).parameters);
+    assert_eq!(client.g, symmetric(-0.125).parameters);
     aggregate(&feddyn, (&mut server, &*pencil.network), (vec![(0, sent)], 2));
-    // h = 0 − ½ · ¼ for two clients of whom one came, so w = ¼ + ⅛.
-    assert_eq!((server.h, server.mean), (symmetric(-0.125).parameters, symmetric(0.25)));
+    // h = 0 − (½ / 2) · ¼ for two clients of whom one came, so w = ¼ + (1/16) / ½.
+    assert_eq!((server.h, server.mean), (symmetric(-0.0625).parameters, symmetric(0.25)));
     assert_eq!(server.w, symmetric(0.375));
-    // The next step: p_0 = 1 / (1 + e^−1.5) = 0.817574; the gradient is −0.182426 − g = 0.067574.
+    // The next step: p_0 = 1 / (1 + e^−1.5) = 0.817574; the gradient is −0.182426 − g = −0.057426.
     let sent = feddyn.train_shared(&mut client, &server.w, &mut pencil.local(0, 1)).unwrap();
-    assert_close(&sent, 0.375 - 0.5 * 0.067_574);
+    assert_close(&sent, 0.375 + 0.5 * 0.057_426);
 }
 
 #[test]
 fn two_rounds_of_fedavgms_server() {
-    let (pencil, fedavgm) = (Pencil::new(), FedAvgM { beta: 0.5, eta: 1.0 });
+    let (pencil, fedavgm) = (Pencil::new(), FedAvgM { beta: 0.5, eta: 0.5 });
     let mut server = fedavgm.start_server(&symmetric(0.0));
     let mut round = |mean: f32| {
         let sent = vec![(0, symmetric(mean)), (1, symmetric(mean))];
         aggregate(&fedavgm, (&mut server, &*pencil.network), (sent, 2));
         fedavgm.broadcast(&server)
     };
-    // Δ = 0 + ⅛ = v, so w = −⅛; then Δ = −⅛ + ¼ = ⅛, v = 1/16 + ⅛ = 3/16, w = −⅛ − 3/16.
-    assert_eq!(round(-0.125), symmetric(-0.125));
-    assert_eq!(round(-0.25), symmetric(-0.3125));
+    // Δ = 0 + ⅛ = v, so w = −1/16; then Δ = −1/16 + ¼ = 3/16, v = 1/16 + 3/16 = ¼, w = −1/16 − ⅛.
+    assert_eq!(round(-0.125), symmetric(-0.0625));
+    assert_eq!(round(-0.25), symmetric(-0.1875));
 }
 
 #[test]
 fn a_batch_of_pfedme() {
     let mut pencil = Pencil::new();
     let pfedme: PFedMe =
-        parsed("pfedme", "lambda = 1\nsteps = 2\neta = 0.5\neta_p = 0.5\nbeta = 0.5");
+        parsed("pfedme", "lambda = 2\nsteps = 2\neta = 0.25\neta_p = 0.5\nbeta = 0.5");
     let mut client = pfedme.start_client(&symmetric(0.0));
     let sent = pfedme.train_shared(&mut client, &symmetric(0.0), &mut pencil.local(0, 1)).unwrap();
-    // θ: a step of ¼, then p_0 = 1 / (1 + e^−1) = 0.731059 and the gradient −0.268941 + ¼.
-    assert_close(&client.theta, 0.259_471);
-    // w_i goes half of the way to it.
-    assert_close(&sent, 0.129_735);
+    // θ: a step of ¼, then p_0 = 1 / (1 + e^−1) = 0.731059 and the gradient −0.268941 + 2 · ¼.
+    assert_close(&client.theta, 0.134_471);
+    // w_i goes ηλ = half of the way to it.
+    assert_close(&sent, 0.067_235);
     let mut server = pfedme.start_server(&symmetric(0.0));
     aggregate(&pfedme, (&mut server, &*pencil.network), (vec![(0, symmetric(0.5))], 1));
     // (1 − ½) · 0 + ½ · ½
@@ -196,6 +200,58 @@ fn both_phases_of_fedrod() {
     // The personal model is the sum of both heads.
     let pm = fedrod.personal_model(&client, &sent, &mut pencil.local(1, 1)).unwrap();
     assert_close(&pm, -0.125 - 0.188_770);
+}
+
+/// `H` holds a head for each class; a client trains those of its own classes, as far as it has them.
+#[test]
+fn fedrods_hypernetwork_learns_by_label_frequencies() {
+    let mut pencil = Pencil::new();
+    let fedrod: FedRod = parsed("fedrod", "min_count = 1\nhypernetwork = true");
+    let mut client = fedrod.start_client(&symmetric(0.0));
+    let got = fedrod.broadcast(&fedrod.start_server(&symmetric(0.0)));
+    let sent = fedrod.train_shared(&mut client, &got, &mut pencil.local(1, 1)).unwrap();
+    // Client 1 has class 1 alone: its part gets the step that P had above, the other nothing.
+    assert_values(&sent.hyper, &[0.0, 0.0, 0.0, 0.0, -0.188_770, 0.188_770, -0.188_770, 0.188_770]);
+}
+
+/// A generator whose features are 2, whatever the noise and the class.
+fn twos() -> Model {
+    // One hidden unit over one number of noise and two classes; all is zero but the last bias.
+    Model { parameters: vec![0.0, 0.0, 0.0, 0.0, 0.0, 2.0], buffers: vec![] }
+}
+
+fn fedgen(settings: &str) -> FedGen {
+    parsed("fedgen", &format!("decay = 0.5\nnoise = 1\nhidden = 1\n{settings}"))
+}
+
+#[test]
+fn generated_features_train_fedgens_head() {
+    let mut pencil = Pencil::new();
+    let known = [0].into();
+    let got = Taught { w: symmetric(0.0), generator: Some(twos()), known };
+    let method = fedgen("a = 2\nb = 0");
+    let sent = method.train_shared(&mut (), &got, &mut pencil.local_in(2, 1, 1)).unwrap();
+    // Its own class 1: ±½ for weights and biases. Beside it, with a = 2 · ½ in the second round, class 0
+    // at z = 2: ∓½ for the biases and ∓1 for the weights.
+    assert_values(&sent.w.parameters, &[0.25, -0.25, 0.0, 0.0]);
+    assert_eq!(sent.counts, [0, 3]);
+}
+
+#[test]
+fn generated_features_guide_fedgens_logits() {
+    let mut pencil = Pencil::new();
+    let guided = |known: &[u32], pencil: &mut Pencil| {
+        let known = known.iter().copied().collect();
+        let got = Taught { w: symmetric(0.0), generator: Some(twos()), known };
+        let method = fedgen("a = 0\nb = 4");
+        method.train_shared(&mut (), &got, &mut pencil.local_in(2, 1, 2)).unwrap().w
+    };
+    // The first step is plain: both heads say nothing yet. Then the model says ∓½ and, at z = 2, its
+    // head ∓¾: q_0 = 0.268941, p_0 = 0.182426. With b = 4 · ½ the gradient of the first logit is
+    // 0.268941 + 2 · (0.268941 − 0.182426) = 0.441973.
+    assert_close(&guided(&[0, 1], &mut pencil), -0.25 - 0.5 * 0.441_973);
+    // A class that the generator has not learnt is not guided.
+    assert_close(&guided(&[0], &mut pencil), -0.25 - 0.5 * 0.268_941);
 }
 
 /// One hidden unit: `a = relu(u + c)`, logits `±(v a + b)`.

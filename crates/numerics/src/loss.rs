@@ -49,7 +49,7 @@ impl OutputLoss for BalancedSoftmax {
 pub struct Guided<'a> {
     /// How strongly.
     pub weight: f32,
-    /// A distribution over the classes for each sample.
+    /// A distribution over the classes for each sample; zeros where there is no guidance.
     pub targets: &'a [f32],
 }
 
@@ -60,6 +60,9 @@ impl OutputLoss for Guided<'_> {
         let (classes, share) = (logits.len() / n, self.weight / n as f32);
         let rows = logits.chunks_exact(classes).zip(self.targets.chunks_exact(classes));
         for ((row, target), d) in rows.zip(d_logits.chunks_exact_mut(classes)) {
+            if target.iter().all(|p| *p == 0.0) {
+                continue;
+            }
             let peak = row.iter().copied().fold(f32::NEG_INFINITY, f32::max);
             let sum: f32 = row.iter().map(|x| libm::expf(x - peak)).sum();
             let log_sum = libm::logf(sum) + peak;

@@ -90,16 +90,6 @@ impl WeightedMean {
         Self { sum: vec![0.0; len], weight: 0.0 }
     }
 
-    /// Length of the vectors.
-    pub fn len(&self) -> usize {
-        self.sum.len()
-    }
-
-    /// Whether the vectors have no entries.
-    pub fn is_empty(&self) -> bool {
-        self.sum.is_empty()
-    }
-
     /// Adds one vector.
     pub fn add(&mut self, weight: f64, x: &[f32]) {
         assert_eq!(x.len(), self.sum.len());

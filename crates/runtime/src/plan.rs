@@ -86,7 +86,8 @@ pub struct PhasePlan {
 impl PhasePlan {
     /// Settings of a round, counted from 1.
     pub fn at(&self, round: usize) -> PhaseSettings {
-        let factor = self.decay.powi(round as i32 - 1);
+        // In software, like all randomness: the same bits on every machine.
+        let factor = libm::pow(self.decay, round as f64 - 1.0);
         let rate = (f64::from(self.first.sgd.learning_rate) * factor) as f32;
         PhaseSettings { sgd: Sgd { learning_rate: rate, ..self.first.sgd }, ..self.first }
     }

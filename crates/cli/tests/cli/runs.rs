@@ -95,7 +95,7 @@ fn the_commented_experiment_runs_and_reduces() {
         "--set",
         "data.clients=4",
         "--set",
-        "network.name=logistic",
+        "network.name=mlp",
     ];
     let reductions = [
         "--set",

@@ -82,11 +82,10 @@ impl Generator {
         self.draw_noise(rng);
     }
 
-    /// Draws classes, all alike, and noise for them.
-    pub(super) fn draw_evenly(&mut self, rng: &mut Rng, count: usize) {
-        let classes = self.head.classes;
+    /// Draws from some classes, all alike, and noise for them.
+    pub(super) fn draw_from(&mut self, rng: &mut Rng, classes: &[u32], count: usize) {
         self.labels.clear();
-        self.labels.extend((0..count).map(|_| rng.below(classes) as u32));
+        self.labels.extend((0..count).map(|_| classes[rng.below(classes.len())]));
         self.draw_noise(rng);
     }
 
@@ -115,25 +114,23 @@ impl Generator {
         self.network.forward(Pass::Eval(parameters), &batch, &mut self.work).logits
     }
 
-    /// A round's steps of Adam.
+    /// A round's steps of Adam; says for which classes.
     pub(super) fn learn(
         &mut self,
         method: &FedGen,
         teachers: &[Teacher],
         (parameters, adam): (&mut Model, &mut Adam),
         rng: &mut Rng,
-    ) -> Result<(), MethodError> {
+    ) -> Result<Vec<u32>, MethodError> {
         let known: Vec<u32> = (0..self.head.classes as u32)
             .filter(|class| teachers.iter().any(|teacher| teacher.shares[*class as usize] > 0.0))
             .collect();
         if known.is_empty() {
-            return Ok(());
+            return Ok(known);
         }
         let mut gradient = vec![0.0; self.network.layout().parameters()];
-        let mut labels = vec![0; method.generator_batch];
         for _ in 0..method.generator_steps {
-            labels.fill_with(|| known[rng.below(known.len())]);
-            self.draw(rng, &labels);
+            self.draw_from(rng, &known, method.generator_batch);
             self.objective(teachers, method.diversity, parameters, &mut gradient);
             adam.descend(method.generator_rate, &mut parameters.parameters, &gradient);
         }
@@ -142,7 +139,7 @@ impl Generator {
             let step = method.generator_steps as u64;
             return Err(formant_numerics::NumericsError::Diverged { step, what }.into());
         }
-        Ok(())
+        Ok(known)
     }
 
     /// What the generator minimises on what was drawn, with its gradient.

@@ -59,17 +59,23 @@ impl Session<'_> {
         let _ahead = store.read_ahead(&queue);
         let done = AtomicUsize::new(0);
         let observer = recorder.observer();
-        let (mut records, any) =
-            self.aggregate_while(round, (server, &participants), store, |inbox| {
-                crew.run(&queue, |client, hand| {
-                    inbox.check()?;
-                    let record = self.run_client(round, *client, &broadcast, store, hand)?;
-                    inbox.done(*client, record.upload_bytes.is_some());
-                    let done = done.fetch_add(1, Ordering::Relaxed) + 1;
-                    observer.client_done(label, round, done, queue.len());
-                    Ok(record)
-                })
-            })?;
+        let outcome = self.aggregate_while(round, (server, &participants), store, |inbox| {
+            crew.run(&queue, |client, hand| {
+                inbox.check()?;
+                let record = self.run_client(round, *client, &broadcast, store, hand)?;
+                inbox.done(*client, record.upload_bytes.is_some());
+                let done = done.fetch_add(1, Ordering::Relaxed) + 1;
+                observer.client_done(label, round, done, queue.len());
+                Ok(record)
+            })
+        });
+        let (mut records, any) = match outcome {
+            // What a server trains can diverge as well, and ends its method and not the run.
+            Err(RuntimeError::Method(MethodError::Numerics(error))) => {
+                return Ok(Some(format!("the aggregation of round {round} failed: {error}")));
+            }
+            outcome => outcome?,
+        };
         records.sort_by_key(|record| record.client);
         for record in &records {
             self.log_client(round, record, recorder)?;

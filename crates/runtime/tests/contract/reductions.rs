@@ -72,7 +72,6 @@ fn without_what_each_adds_the_generic_model_is_that_of_fedavg() {
 fn with_what_each_adds_it_is_another() {
     for method in [
         "name = \"fedprox\"",
-        "name = \"feddyn\"",
         "name = \"fedavgm\"",
         "name = \"fedgen\"",
         "name = \"fedgen\"\na = 0",
@@ -87,6 +86,14 @@ fn with_what_each_adds_it_is_another() {
         (0..2).for_each(|_| (own.round(), fedavg.round()).1);
         assert_ne!(own.gm(), fedavg.gm(), "{method}");
     }
+}
+
+#[test]
+fn feddyns_strength_is_felt() {
+    let plan = plan_of(&["name = \"feddyn\"", "name = \"feddyn\"\nalpha = 0.1"], DENSE);
+    let (mut weak, mut strong) = (ByHand::of(&plan, 0), ByHand::of(&plan, 1));
+    (0..2).for_each(|_| (weak.round(), strong.round()).1);
+    assert_ne!(weak.gm(), strong.gm());
 }
 
 #[test]
