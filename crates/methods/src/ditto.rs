@@ -62,6 +62,10 @@ impl Method for Ditto {
         FedAvg {}.train_shared(&mut (), got, local)
     }
 
+    fn has_personal_phase(&self) -> bool {
+        true
+    }
+
     fn train_personal(
         &self,
         client: &mut Personal,

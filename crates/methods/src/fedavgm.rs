@@ -83,20 +83,6 @@ impl Method for FedAvgM {
         FedAvg {}.train_shared(&mut (), got, local)
     }
 
-    fn train_personal(
-        &self,
-        _client: &mut (),
-        _got: &Model,
-        _sent: &Model,
-        _local: &mut Local<'_>,
-    ) -> Result<(), MethodError> {
-        Ok(())
-    }
-
-    fn has_personal_phase(&self) -> bool {
-        false
-    }
-
     fn aggregate(
         &self,
         server: &mut Moving,

@@ -114,20 +114,6 @@ impl Method for FedDyn {
         Ok(theta)
     }
 
-    fn train_personal(
-        &self,
-        _client: &mut Slope,
-        _got: &Model,
-        _sent: &Model,
-        _local: &mut Local<'_>,
-    ) -> Result<(), MethodError> {
-        Ok(())
-    }
-
-    fn has_personal_phase(&self) -> bool {
-        false
-    }
-
     fn aggregate(
         &self,
         server: &mut Shifted,

@@ -197,20 +197,6 @@ impl Method for FedGen {
         Ok(Labelled { w, counts })
     }
 
-    fn train_personal(
-        &self,
-        _client: &mut (),
-        _got: &Taught,
-        _sent: &Labelled,
-        _local: &mut Local<'_>,
-    ) -> Result<(), MethodError> {
-        Ok(())
-    }
-
-    fn has_personal_phase(&self) -> bool {
-        false
-    }
-
     fn aggregate(
         &self,
         server: &mut Generating,

@@ -89,20 +89,6 @@ impl Method for FedRep {
         Ok(model)
     }
 
-    fn train_personal(
-        &self,
-        _client: &mut OwnHead,
-        _got: &Model,
-        _sent: &Model,
-        _local: &mut Local<'_>,
-    ) -> Result<(), MethodError> {
-        Ok(())
-    }
-
-    fn has_personal_phase(&self) -> bool {
-        false
-    }
-
     fn aggregate(
         &self,
         server: &mut Body,

@@ -50,6 +50,10 @@ impl Method for LocalOnly {
         Ok(())
     }
 
+    fn has_personal_phase(&self) -> bool {
+        true
+    }
+
     fn train_personal(
         &self,
         client: &mut Personal,

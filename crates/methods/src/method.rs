@@ -44,18 +44,20 @@ pub trait Method: Send + Sync + 'static {
         got: &Self::Broadcast,
         local: &mut Local<'_>,
     ) -> Result<Self::Upload, MethodError>;
-    /// The personal phase: trains what stays. It needs nothing that is in flight, so a runtime may
-    /// run it while the upload is on the network.
+    /// Whether there is a personal phase.
+    fn has_personal_phase(&self) -> bool {
+        false
+    }
+    /// The personal phase, if there is one: trains what stays. It needs nothing that is in flight, so
+    /// a runtime may run it while the upload is on the network.
     fn train_personal(
         &self,
-        client: &mut Self::Client,
-        got: &Self::Broadcast,
-        sent: &Self::Upload,
-        local: &mut Local<'_>,
-    ) -> Result<(), MethodError>;
-    /// Whether there is a personal phase at all.
-    fn has_personal_phase(&self) -> bool {
-        true
+        _client: &mut Self::Client,
+        _got: &Self::Broadcast,
+        _sent: &Self::Upload,
+        _local: &mut Local<'_>,
+    ) -> Result<(), MethodError> {
+        Ok(())
     }
     /// What the server makes of a round's uploads.
     fn aggregate(

@@ -121,20 +121,6 @@ impl Method for PFedMe {
         Ok(w)
     }
 
-    fn train_personal(
-        &self,
-        _client: &mut Personal,
-        _got: &Model,
-        _sent: &Model,
-        _local: &mut Local<'_>,
-    ) -> Result<(), MethodError> {
-        Ok(())
-    }
-
-    fn has_personal_phase(&self) -> bool {
-        false
-    }
-
     fn aggregate(
         &self,
         server: &mut Generic,

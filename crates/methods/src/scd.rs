@@ -218,6 +218,10 @@ impl Method for Scd {
         Ok(w_g)
     }
 
+    fn has_personal_phase(&self) -> bool {
+        true
+    }
+
     fn train_personal(
         &self,
         client: &mut Personal,
