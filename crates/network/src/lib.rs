@@ -1,0 +1,2 @@
+//! The real network: a server and its clients over gRPC with mutual TLS. They drive the machines of
+//! `formant-federation`, as the simulator does.
