@@ -2,7 +2,7 @@
 
 use crate::keys::{self, Section};
 use crate::overrides::Override;
-use crate::{ExperimentError, combination};
+use crate::{ExperimentError, combination, units};
 use formant_methods::schema::{SchemaError, resolve, suggest};
 use std::path::Path;
 use toml::{Table, Value};
@@ -14,6 +14,9 @@ pub struct Experiment {
     pub(crate) data: Table,
     pub(crate) network: Table,
     pub(crate) train: Table,
+    pub(crate) rules: Table,
+    pub(crate) devices: Table,
+    pub(crate) links: Table,
     pub(crate) evaluation: Table,
     pub(crate) runtime: Table,
     pub(crate) methods: Vec<MethodSetting>,
@@ -78,6 +81,9 @@ impl Experiment {
             top: resolve("", keys::TOP, &top)?,
             data: combination::complete_partition(section(&table, "data")?),
             network: section(&table, "network")?,
+            rules: section(&table, "federation")?,
+            devices: section(&table, "devices")?,
+            links: section(&table, "links")?,
             evaluation: section(&table, "evaluation")?,
             runtime: section(&table, "runtime")?,
             methods: methods(&table, &given(&table, "train")?)?,
@@ -85,6 +91,7 @@ impl Experiment {
         };
         combination::check(&experiment)?;
         experiment.memory()?;
+        experiment.check_rules()?;
         Ok(experiment)
     }
 
@@ -111,7 +118,7 @@ impl Experiment {
     /// Bytes of client states that may stay in memory.
     pub(crate) fn memory(&self) -> Result<u64, ExperimentError> {
         let given = text(&self.runtime, "memory");
-        parse_bytes(given).ok_or_else(|| {
+        units::bytes(given).map(|bytes| bytes as u64).ok_or_else(|| {
             SchemaError::Range {
                 path: "runtime.memory".into(),
                 value: format!("\"{given}\""),
@@ -129,6 +136,9 @@ impl Experiment {
             ("data", &self.data),
             ("network", &self.network),
             ("train", &self.train),
+            ("federation", &self.rules),
+            ("devices", &self.devices),
+            ("links", &self.links),
             ("evaluation", &self.evaluation),
             ("runtime", &self.runtime),
         ] {
@@ -266,25 +276,4 @@ pub(crate) fn number(table: &Table, key: &str) -> f64 {
 
 pub(crate) fn integer(table: &Table, key: &str) -> i64 {
     table.get(key).and_then(Value::as_integer).unwrap_or_default()
-}
-
-/// Reads "1GiB", "512 MiB", "2GB" or plain bytes.
-fn parse_bytes(given: &str) -> Option<u64> {
-    let given = given.trim();
-    let digits = given.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(given.len());
-    let amount: f64 = given[..digits].parse().ok()?;
-    let unit: f64 = match given[digits..].trim().to_ascii_lowercase().as_str() {
-        "" | "b" => 1.0,
-        "kb" => 1e3,
-        "mb" => 1e6,
-        "gb" => 1e9,
-        "tb" => 1e12,
-        "kib" => 1024.0,
-        "mib" => 1024.0 * 1024.0,
-        "gib" => 1024.0 * 1024.0 * 1024.0,
-        "tib" => 1024.0 * 1024.0 * 1024.0 * 1024.0,
-        _ => return None,
-    };
-    let bytes = amount * unit;
-    (bytes.is_finite() && bytes >= 0.0).then_some(bytes as u64)
 }

@@ -29,6 +29,17 @@ pub const SECTIONS: &[Section] = &[
         keys: TRAIN,
     },
     Section {
+        name: "federation",
+        help: "How a round proceeds: who waits for whom, and for how long.",
+        keys: FEDERATION,
+    },
+    Section {
+        name: "devices",
+        help: "The clients' devices, for the virtual clock.",
+        keys: DEVICES,
+    },
+    Section { name: "links", help: "The clients' links, for the virtual clock.", keys: LINKS },
+    Section {
         name: "evaluation",
         help: "When and on what the models are scored.",
         keys: EVALUATION,
@@ -276,6 +287,99 @@ pub const EVALUATION: &[Key] = &[
         Kind::Choice(&["test", "validation"]),
         Default::Text("test"),
         "test: local test sets and the global one; validation: what hyper-parameters are chosen on",
+    ),
+];
+
+/// `[federation]`.
+pub const FEDERATION: &[Key] = &[
+    key(
+        "schedule",
+        Kind::Choice(&["wait-free", "compute-and-wait", "buffered"]),
+        Default::Text("wait-free"),
+        "wait-free: the personal phase runs while the upload and the next broadcast travel; compute-and-wait: both phases, then the upload; buffered: asynchronous (FedBuff), no rounds to wait for",
+    ),
+    key(
+        "buffer",
+        whole(1),
+        Default::Integer(10),
+        "K: uploads in one aggregation of the buffered schedule",
+    ),
+    key(
+        "quorum",
+        Kind::Above { min: 0.0, max: 1.0 },
+        Default::Number(1.0),
+        "share of the asked clients whose uploads close a round",
+    ),
+    key(
+        "deadline",
+        Kind::Text,
+        Default::Unset,
+        "after this long a round closes with what is there, e.g. \"60s\" or \"5min\"; unset: never",
+    ),
+    key(
+        "late",
+        Kind::Choice(&["drop", "weigh"]),
+        Default::Text("drop"),
+        "uploads for a round that has closed: drop refuses them; weigh adds their change to the next round, (1 + rounds late)^-staleness_exponent of it",
+    ),
+    key(
+        "staleness_exponent",
+        Kind::Number { min: 0.0, max: 100.0 },
+        Default::Number(0.5),
+        "how fast a late or asynchronous upload loses weight; 0: not at all",
+    ),
+    key(
+        "personal",
+        Kind::Choice(&["participants", "everyone"]),
+        Default::Text("participants"),
+        "whose personal models are trained in a round",
+    ),
+    key(
+        "personal_until",
+        Kind::Choice(&["epochs", "broadcast"]),
+        Default::Text("epochs"),
+        "how long a personal phase lasts: train.personal_epochs, or until the next broadcast comes",
+    ),
+];
+
+/// `[devices]`.
+pub const DEVICES: &[Key] = &[
+    key(
+        "samples_per_second",
+        Kind::Above { min: 0.0, max: 1e12 },
+        Default::Unset,
+        "samples that the median device trains on in a second; unset: training takes no time",
+    ),
+    key(
+        "spread",
+        Kind::Number { min: 0.0, max: 5.0 },
+        Default::Number(0.0),
+        "standard deviation of the logarithm of the devices' speeds; 0: all alike",
+    ),
+];
+
+/// `[links]`.
+pub const LINKS: &[Key] = &[
+    key(
+        "up",
+        Kind::Text,
+        Default::Unset,
+        "bytes a second from the median client, e.g. \"1MB\" or \"8Mbit\"; unset: no limit",
+    ),
+    key("down", Kind::Text, Default::Unset, "bytes a second to the median client; unset: no limit"),
+    key(
+        "spread",
+        Kind::Number { min: 0.0, max: 5.0 },
+        Default::Number(0.0),
+        "standard deviation of the logarithm of the links' rates; 0: all alike",
+    ),
+    key("latency", Kind::Text, Default::Text("0ms"), "until the first byte arrives"),
+    key("jitter", Kind::Text, Default::Text("0ms"), "most that is added to the latency at random"),
+    key(
+        "loss",
+        Kind::Number { min: 0.0, max: 0.99 },
+        Default::Number(0.0),
+        "share of the packets that have to be sent again",
     ),
 ];
 

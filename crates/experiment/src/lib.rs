@@ -8,7 +8,9 @@ mod error;
 mod experiment;
 pub mod keys;
 mod overrides;
+mod rules;
 mod template;
+mod units;
 mod wire;
 
 pub use error::ExperimentError;

@@ -4,6 +4,7 @@
 use crate::experiment::{integer, number, text};
 use crate::{Experiment, ExperimentError, MethodSetting};
 use formant_data::{Dataset, Federation, Partition, PartitionPlan, Split};
+use formant_federation::Protocol;
 use formant_methods::PhaseSettings;
 use formant_numerics::{NetworkSpec, Part, Sgd};
 use formant_runtime::event::{ClientSize, FORMAT, MethodInfo, RunStarted};
@@ -65,6 +66,7 @@ impl Experiment {
         let header = self.header(&federation, network.layout().parameters(), split, &methods);
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         let threads = self.runtime.get("threads").and_then(Value::as_integer);
+        let clients = federation.clients.len();
         Ok(RunPlan {
             header,
             network,
@@ -72,7 +74,8 @@ impl Experiment {
             methods,
             seed: self.seed(),
             rounds: self.rounds(),
-            participation: number(&self.train, "participation"),
+            protocol: Protocol { clients, ..self.protocol()? },
+            profile: self.profile()?,
             evaluation: Evaluation { every: integer(&self.evaluation, "every") as usize, split },
             checkpoint_every: integer(&self.runtime, "checkpoint_every") as usize,
             threads: threads.map_or(cores, |t| t as usize),

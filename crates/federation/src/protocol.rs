@@ -102,6 +102,16 @@ impl Protocol {
         }
     }
 
+    /// Whether every upload that counts answers the newest broadcast.
+    pub fn is_synchronous(&self) -> bool {
+        self.late == Late::Drop && !matches!(self.schedule, Schedule::Buffered { .. })
+    }
+
+    /// Whether a round waits for everybody who was asked and has not failed.
+    pub fn waits_for_all(&self) -> bool {
+        self.is_synchronous() && self.quorum >= 1.0 && self.deadline.is_none()
+    }
+
     /// How many clients are asked in a round.
     pub fn participants_a_round(&self) -> usize {
         let count = (self.clients as f64 * self.participation).round() as usize;

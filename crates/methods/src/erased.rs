@@ -1,7 +1,7 @@
 //! The untyped twin of [`Method`], for the runtime. Authors never see it.
 
 use crate::{Central, Entry, Local, Message, Method, MethodError, State, Upload, Uploads};
-use formant_numerics::Model;
+use formant_numerics::{Model, Network};
 use serde::Serialize;
 use std::any::Any;
 use std::borrow::Cow;
@@ -114,6 +114,39 @@ pub trait ErasedMethod: Send + Sync {
     ) -> Result<(), MethodError>;
     /// See [`Method::has_personal_phase`].
     fn has_personal_phase(&self) -> bool;
+    /// See [`Method::shared_work`].
+    fn shared_work(&self, samples: usize, epochs: usize) -> usize;
+    /// See [`Method::personal_work`].
+    fn personal_work(&self, samples: usize, epochs: usize) -> usize;
+    /// See [`Method::allows_stale_uploads`].
+    fn allows_stale_uploads(&self) -> bool;
+    /// An error unless an upload could be aggregated: its vectors have the right lengths and are
+    /// finite.
+    fn check_upload(
+        &self,
+        client: usize,
+        upload: &Value,
+        got: &Value,
+        network: &dyn Network,
+    ) -> Result<(), MethodError>;
+    /// Turns an upload that answers an older broadcast into one that answers the newest: what the
+    /// client changed, `share` of it, on top of what the server sends now.
+    fn rebase(
+        &self,
+        upload: &mut Value,
+        answered: &Value,
+        now: &Value,
+        share: f64,
+    ) -> Result<(), MethodError>;
+    /// See [`Message::vectors`], of a broadcast.
+    fn broadcast_vectors<'v>(&self, broadcast: &'v Value) -> Result<Vec<&'v [f32]>, MethodError>;
+    /// See [`Message::vectors`], of an upload.
+    fn upload_vectors<'v>(&self, upload: &'v Value) -> Result<Vec<&'v [f32]>, MethodError>;
+    /// See [`Message::vectors_mut`], of an upload.
+    fn upload_vectors_mut<'v>(
+        &self,
+        upload: &'v mut Value,
+    ) -> Result<Vec<&'v mut Vec<f32>>, MethodError>;
     /// See [`Method::aggregate`].
     fn aggregate(
         &self,
@@ -170,6 +203,14 @@ impl<M: Method> Erased<M> {
 
     fn got<'v>(&self, value: &'v Value) -> Result<&'v M::Broadcast, MethodError> {
         value.0.as_any().downcast_ref().ok_or_else(|| self.wrong("broadcast"))
+    }
+
+    fn sent<'v>(&self, value: &'v Value) -> Result<&'v M::Upload, MethodError> {
+        value.0.as_any().downcast_ref().ok_or_else(|| self.wrong("upload"))
+    }
+
+    fn sent_mut<'v>(&self, value: &'v mut Value) -> Result<&'v mut M::Upload, MethodError> {
+        value.0.as_any_mut().downcast_mut().ok_or_else(|| self.wrong("upload"))
     }
 
     fn decode<T>(&self, what: &'static str, bytes: &[u8]) -> Result<Value, MethodError>
@@ -230,12 +271,82 @@ impl<M: Method> ErasedMethod for Erased<M> {
         local: &mut Local<'_>,
     ) -> Result<(), MethodError> {
         let got = self.got(got)?;
-        let sent = sent.0.as_any().downcast_ref().ok_or_else(|| self.wrong("upload"))?;
-        self.method.train_personal(self.client_mut(client)?, got, sent, local)
+        self.method.train_personal(self.client_mut(client)?, got, self.sent(sent)?, local)
     }
 
     fn has_personal_phase(&self) -> bool {
         self.method.has_personal_phase()
+    }
+
+    fn shared_work(&self, samples: usize, epochs: usize) -> usize {
+        self.method.shared_work(samples, epochs)
+    }
+
+    fn personal_work(&self, samples: usize, epochs: usize) -> usize {
+        self.method.personal_work(samples, epochs)
+    }
+
+    fn allows_stale_uploads(&self) -> bool {
+        self.method.allows_stale_uploads()
+    }
+
+    fn check_upload(
+        &self,
+        client: usize,
+        upload: &Value,
+        got: &Value,
+        network: &dyn Network,
+    ) -> Result<(), MethodError> {
+        let (upload, got) = (self.sent(upload)?, self.got(got)?);
+        let vectors = upload.vectors();
+        let lengths: Vec<usize> = vectors.iter().map(|vector| vector.len()).collect();
+        let expected = self.method.upload_lengths(got, network);
+        let foreign = |sent, expected| Err(MethodError::ForeignUpload { client, sent, expected });
+        if lengths != expected {
+            return foreign(format!("vectors of {lengths:?} numbers"), format!("{expected:?}"));
+        }
+        if vectors.iter().any(|vector| vector.iter().any(|x| !x.is_finite())) {
+            return foreign("values that are no numbers".into(), "numbers".into());
+        }
+        match self.method.upload_fault(upload, network) {
+            Some(fault) => foreign(fault, "an upload of this federation".into()),
+            None => Ok(()),
+        }
+    }
+
+    fn rebase(
+        &self,
+        upload: &mut Value,
+        answered: &Value,
+        now: &Value,
+        share: f64,
+    ) -> Result<(), MethodError> {
+        let upload = self.sent_mut(upload)?;
+        let (answered, now) = (self.got(answered)?.vectors(), self.got(now)?.vectors());
+        // A message may be shorter than the broadcast (a body without its head) and a vector may
+        // not have been there yet when the client began: then it began with zeros.
+        let at = |vector: &[f32], i: usize| f64::from(vector.get(i).copied().unwrap_or(0.0));
+        for ((sent, answered), now) in upload.vectors_mut().into_iter().zip(answered).zip(now) {
+            for (i, x) in sent.iter_mut().enumerate() {
+                *x = (at(now, i) + share * (f64::from(*x) - at(answered, i))) as f32;
+            }
+        }
+        Ok(())
+    }
+
+    fn broadcast_vectors<'v>(&self, broadcast: &'v Value) -> Result<Vec<&'v [f32]>, MethodError> {
+        Ok(self.got(broadcast)?.vectors())
+    }
+
+    fn upload_vectors<'v>(&self, upload: &'v Value) -> Result<Vec<&'v [f32]>, MethodError> {
+        Ok(self.sent(upload)?.vectors())
+    }
+
+    fn upload_vectors_mut<'v>(
+        &self,
+        upload: &'v mut Value,
+    ) -> Result<Vec<&'v mut Vec<f32>>, MethodError> {
+        Ok(self.sent_mut(upload)?.vectors_mut())
     }
 
     fn aggregate(

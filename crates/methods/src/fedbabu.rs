@@ -18,7 +18,7 @@ use crate::fedavg::Generic;
 use crate::fedrep::average_bodies;
 use crate::schema::{Default, Key, Kind};
 use crate::{Central, FedAvg, Local, Method, MethodError, Uploads};
-use formant_numerics::{Model, Part};
+use formant_numerics::{Model, Network, Part};
 use serde::Deserialize;
 use std::borrow::Cow;
 
@@ -87,6 +87,10 @@ impl Method for FedBabu {
         local.sgd(&mut model, local.epochs(), Part::Body, &mut [])?;
         model.parameters.truncate(local.network().layout().range(Part::Body).end);
         Ok(model)
+    }
+
+    fn upload_lengths(&self, got: &Model, network: &dyn Network) -> Vec<usize> {
+        vec![network.layout().range(Part::Body).end, got.buffers.len()]
     }
 
     fn aggregate(

@@ -114,6 +114,11 @@ impl Method for FedDyn {
         Ok(theta)
     }
 
+    /// `h` counts every client's drift once a round.
+    fn allows_stale_uploads(&self) -> bool {
+        false
+    }
+
     fn aggregate(
         &self,
         server: &mut Shifted,

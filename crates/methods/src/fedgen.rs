@@ -28,7 +28,9 @@ use crate::fedavg::Generic;
 use crate::method::expect_model;
 use crate::schema::{Default, Key, Kind};
 use crate::{Central, Local, Message, Method, MethodError, State, Uploads, weighted_mean};
-use formant_numerics::{Adam, CrossEntropy, Guided, Head, HeadLoss, Model, OutputLoss, Part, Term};
+use formant_numerics::{
+    Adam, CrossEntropy, Guided, Head, HeadLoss, Model, Network, OutputLoss, Part, Term,
+};
 use generator::{Generator, Teacher};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -147,7 +149,16 @@ pub struct Taught {
     pub known: BTreeSet<u32>,
 }
 
-impl Message for Taught {}
+// The generator is the server's alone: no client changes it, so it is none of the vectors.
+impl Message for Taught {
+    fn vectors(&self) -> Vec<&[f32]> {
+        self.w.vectors()
+    }
+
+    fn vectors_mut(&mut self) -> Vec<&mut Vec<f32>> {
+        self.w.vectors_mut()
+    }
+}
 
 /// What clients send.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -158,7 +169,15 @@ pub struct Labelled {
     pub counts: Vec<u32>,
 }
 
-impl Message for Labelled {}
+impl Message for Labelled {
+    fn vectors(&self) -> Vec<&[f32]> {
+        self.w.vectors()
+    }
+
+    fn vectors_mut(&mut self) -> Vec<&mut Vec<f32>> {
+        self.w.vectors_mut()
+    }
+}
 
 impl Method for FedGen {
     type Server = Generating;
@@ -195,6 +214,11 @@ impl Method for FedGen {
         let counts = local.label_counts();
         let counts = counts.into_iter().map(|n| u32::try_from(n).unwrap_or(u32::MAX)).collect();
         Ok(Labelled { w, counts })
+    }
+
+    fn upload_fault(&self, upload: &Labelled, network: &dyn Network) -> Option<String> {
+        let (sent, classes) = (upload.counts.len(), network.classes());
+        (sent != classes).then(|| format!("counts of {sent} classes where there are {classes}"))
     }
 
     fn aggregate(

@@ -17,7 +17,7 @@
 
 use crate::schema::{Default, Key, Kind};
 use crate::{Central, Local, Method, MethodError, State, Uploads, weighted_mean};
-use formant_numerics::{Model, Part, floats};
+use formant_numerics::{Model, Network, Part, floats};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 
@@ -87,6 +87,14 @@ impl Method for FedRep {
         local.sgd(&mut model, local.epochs(), Part::Body, &mut [])?;
         model.parameters.truncate(layout.range(Part::Body).end);
         Ok(model)
+    }
+
+    fn shared_work(&self, samples: usize, epochs: usize) -> usize {
+        samples * (self.head_epochs + epochs)
+    }
+
+    fn upload_lengths(&self, got: &Model, network: &dyn Network) -> Vec<usize> {
+        vec![network.layout().range(Part::Body).end, got.buffers.len()]
     }
 
     fn aggregate(

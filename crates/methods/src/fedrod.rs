@@ -27,7 +27,8 @@
 use crate::schema::{Default, Key, Kind};
 use crate::{Central, Local, Message, Method, MethodError, State, Step, Uploads, weighted_mean};
 use formant_numerics::{
-    BalancedSoftmax, Head, Model, Part, Sgd, cross_entropy, floats, vector, vector::WeightedMean,
+    BalancedSoftmax, Head, Model, Network, Part, Sgd, cross_entropy, floats, vector,
+    vector::WeightedMean,
 };
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -79,7 +80,17 @@ pub struct Shared {
     pub hyper: Vec<f32>,
 }
 
-impl Message for Shared {}
+impl Message for Shared {
+    fn vectors(&self) -> Vec<&[f32]> {
+        [self.w.vectors(), vec![&self.hyper[..]]].concat()
+    }
+
+    fn vectors_mut(&mut self) -> Vec<&mut Vec<f32>> {
+        let mut vectors = self.w.vectors_mut();
+        vectors.push(&mut self.hyper);
+        vectors
+    }
+}
 
 /// What the server keeps.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -172,6 +183,16 @@ impl Method for FedRod {
         !self.hypernetwork
     }
 
+    fn shared_work(&self, samples: usize, epochs: usize) -> usize {
+        // The hypernetwork learns after the rest, on as many samples.
+        samples * epochs * if self.hypernetwork { 2 } else { 1 }
+    }
+
+    fn upload_lengths(&self, got: &Shared, network: &dyn Network) -> Vec<usize> {
+        let [parameters, buffers] = [&got.w.parameters, &got.w.buffers].map(Vec::len);
+        vec![parameters, buffers, self.hyper_length(Head::of(network))]
+    }
+
     fn aggregate(
         &self,
         server: &mut Keeper,
@@ -179,7 +200,7 @@ impl Method for FedRod {
         central: &mut Central<'_>,
     ) -> Result<(), MethodError> {
         let head = Head::of(central.network);
-        let size = if self.hypernetwork { head.weights() * head.classes } else { 0 };
+        let size = self.hyper_length(head);
         let mut mean = WeightedMean::new(size);
         let mut source = uploads.map(|upload| {
             let upload = upload?;
@@ -228,6 +249,11 @@ impl Method for FedRod {
 }
 
 impl FedRod {
+    /// Values of a hypernetwork, if there is one: a head for each class.
+    fn hyper_length(&self, head: Head) -> usize {
+        if self.hypernetwork { head.weights() * head.classes } else { 0 }
+    }
+
     /// `γ log n_{i,c}`.
     fn shift(&self, counts: &[usize]) -> Vec<f32> {
         let log = |count: usize| libm::log((count as f64).max(self.min_count));

@@ -30,7 +30,7 @@ pub use fedgen::{FedGen, Taught};
 pub use fedprox::FedProx;
 pub use fedrep::FedRep;
 pub use fedrod::FedRod;
-pub use local::{Central, Local, Meter, PhaseSettings, Step};
+pub use local::{Central, Local, Meter, Patience, PhaseSettings, Step};
 pub use local_only::LocalOnly;
 pub use method::{Message, Method, State, Upload, Uploads, weighted_mean};
 pub use pfedme::PFedMe;

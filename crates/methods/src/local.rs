@@ -7,6 +7,7 @@ use formant_numerics::{
     Spectrum, Term, Worker,
 };
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The optimiser's settings for one phase of one round.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -17,6 +18,33 @@ pub struct PhaseSettings {
     pub batch: usize,
     /// Learning rate (decayed already), momentum, weight decay, clipping.
     pub sgd: Sgd,
+}
+
+/// How long a phase lasts.
+#[derive(Debug, Clone, Copy)]
+pub enum Patience<'a> {
+    /// Its epochs.
+    Epochs,
+    /// So many batches, and at least one, epoch after epoch.
+    Batches(u64),
+    /// Until somebody sets this, then to the end of the batch; epoch after epoch.
+    Flag(&'a AtomicBool),
+}
+
+impl Patience<'_> {
+    /// Epochs of a loop that asks for so many.
+    fn epochs(self, asked: usize) -> usize {
+        if matches!(self, Self::Epochs) { asked } else { usize::MAX }
+    }
+
+    /// Whether to stop after so many batches.
+    fn is_over(self, batches: u64) -> bool {
+        match self {
+            Self::Epochs => false,
+            Self::Batches(most) => batches >= most,
+            Self::Flag(stop) => stop.load(Ordering::Relaxed),
+        }
+    }
 }
 
 /// How much work a phase did.
@@ -48,6 +76,7 @@ pub struct Local<'a> {
     round: usize,
     rounds: usize,
     meter: Meter,
+    patience: Patience<'a>,
 }
 
 impl<'a> Local<'a> {
@@ -69,7 +98,14 @@ impl<'a> Local<'a> {
             round,
             rounds,
             meter: Meter::default(),
+            patience: Patience::Epochs,
         }
+    }
+
+    /// The same, for as long as told instead of some epochs.
+    #[must_use]
+    pub fn lasting(self, patience: Patience<'a>) -> Self {
+        Self { patience, ..self }
     }
 
     /// `n_i`.
@@ -179,7 +215,12 @@ impl<'a> Local<'a> {
     ) -> Result<(), MethodError> {
         self.worker.begin_phase();
         let mut order = self.train.to_vec();
-        for _ in 0..epochs {
+        if order.is_empty() {
+            // Nobody would ever end a phase without batches.
+            return Ok(());
+        }
+        let (patience, mut batches) = (self.patience, 0);
+        for _ in 0..patience.epochs(epochs) {
             self.rng.shuffle(&mut order);
             for batch in order.chunks(self.settings.batch) {
                 self.worker.inputs.resize(batch.len() * self.network.input().len(), 0.0);
@@ -190,6 +231,10 @@ impl<'a> Local<'a> {
                     worker: self.worker,
                     meter: &mut self.meter,
                 })?;
+                batches += 1;
+                if patience.is_over(batches) {
+                    return Ok(());
+                }
             }
         }
         Ok(())

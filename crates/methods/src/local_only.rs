@@ -50,6 +50,10 @@ impl Method for LocalOnly {
         Ok(())
     }
 
+    fn shared_work(&self, _samples: usize, _epochs: usize) -> usize {
+        0
+    }
+
     fn has_personal_phase(&self) -> bool {
         true
     }

@@ -1,7 +1,9 @@
 //! What a federated method is.
 
+#[cfg(doc)]
+use crate::ErasedMethod;
 use crate::{Central, Local, MethodError};
-use formant_numerics::{Model, vector::WeightedMean};
+use formant_numerics::{Model, Network, vector::WeightedMean};
 use serde::{Serialize, de::DeserializeOwned};
 use std::borrow::Cow;
 
@@ -12,11 +14,35 @@ use std::borrow::Cow;
 pub trait State: Serialize + DeserializeOwned + Send + Sync + 'static {}
 
 /// Something that crosses the network.
-pub trait Message: Serialize + DeserializeOwned + Send + Sync + 'static {}
+pub trait Message: Serialize + DeserializeOwned + Send + Sync + 'static {
+    /// What was learnt in it, always in the same order: for whoever must check, compress or
+    /// [rebase](ErasedMethod::rebase) a message without knowing what it is.
+    fn vectors(&self) -> Vec<&[f32]>;
+    /// The same, to be changed.
+    fn vectors_mut(&mut self) -> Vec<&mut Vec<f32>>;
+}
 
 impl State for () {}
-impl Message for () {}
-impl Message for Model {}
+
+impl Message for () {
+    fn vectors(&self) -> Vec<&[f32]> {
+        Vec::new()
+    }
+
+    fn vectors_mut(&mut self) -> Vec<&mut Vec<f32>> {
+        Vec::new()
+    }
+}
+
+impl Message for Model {
+    fn vectors(&self) -> Vec<&[f32]> {
+        vec![&self.parameters, &self.buffers]
+    }
+
+    fn vectors_mut(&mut self) -> Vec<&mut Vec<f32>> {
+        vec![&mut self.parameters, &mut self.buffers]
+    }
+}
 
 /// One federated method: what a client learns, what it sends, what the server makes of it.
 ///
@@ -58,6 +84,27 @@ pub trait Method: Send + Sync + 'static {
         _local: &mut Local<'_>,
     ) -> Result<(), MethodError> {
         Ok(())
+    }
+    /// Samples that go forward and backward in the shared phase of a client with so many samples.
+    fn shared_work(&self, samples: usize, epochs: usize) -> usize {
+        samples * epochs
+    }
+    /// The same of the personal phase.
+    fn personal_work(&self, samples: usize, epochs: usize) -> usize {
+        if self.has_personal_phase() { samples * epochs } else { 0 }
+    }
+    /// Whether uploads may answer an older broadcast than the newest: if not, the method needs
+    /// synchronous rounds.
+    fn allows_stale_uploads(&self) -> bool {
+        true
+    }
+    /// How long the [vectors](Message::vectors) of an upload are that answers a broadcast.
+    fn upload_lengths(&self, got: &Self::Broadcast, _network: &dyn Network) -> Vec<usize> {
+        got.vectors().into_iter().map(<[f32]>::len).collect()
+    }
+    /// What is wrong with an upload besides its vectors, if anything.
+    fn upload_fault(&self, _upload: &Self::Upload, _network: &dyn Network) -> Option<String> {
+        None
     }
     /// What the server makes of a round's uploads.
     fn aggregate(

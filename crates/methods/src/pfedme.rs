@@ -121,6 +121,10 @@ impl Method for PFedMe {
         Ok(w)
     }
 
+    fn shared_work(&self, samples: usize, epochs: usize) -> usize {
+        samples * epochs * self.steps
+    }
+
     fn aggregate(
         &self,
         server: &mut Generic,

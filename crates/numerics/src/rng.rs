@@ -31,6 +31,8 @@ pub enum Stream {
     Server = 8,
     /// Subsampling of a dataset.
     Sample = 9,
+    /// Virtual devices and links.
+    Equipment = 10,
     /// For tests and benchmarks.
     Test = 1_000,
 }

@@ -5,14 +5,18 @@ mod error;
 pub mod event;
 pub mod files;
 mod plan;
+mod profile;
 mod recorder;
 mod resumption;
 pub mod sim;
 mod store;
 mod sync;
+mod work;
 
 pub use checkpoint::{CHECKPOINT_FILE, Checkpoint};
 pub use error::RuntimeError;
 pub use plan::{Evaluation, MethodPlan, PhasePlan, RunPlan};
+pub use profile::{Equipment, Profile, Way};
 pub use recorder::{EVENTS_FILE, Observer, Quiet};
 pub use resumption::first_difference;
+pub use work::{Desk, Hand, PhaseRecord};

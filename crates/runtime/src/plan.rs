@@ -1,7 +1,9 @@
 //! A run, fully decided: what the simulator executes.
 
+use crate::Profile;
 use crate::event::RunStarted;
 use formant_data::{Federation, Split};
+use formant_federation::{Personal, Protocol};
 use formant_methods::{ErasedMethod, PhaseSettings};
 use formant_numerics::{Network, Sgd};
 
@@ -19,8 +21,10 @@ pub struct RunPlan {
     pub seed: u64,
     /// Rounds per method.
     pub rounds: usize,
-    /// Share of the clients that take part in a round.
-    pub participation: f64,
+    /// How a round proceeds, for a method with a personal phase; see [`RunPlan::rules`].
+    pub protocol: Protocol,
+    /// Devices and links of the virtual clock.
+    pub profile: Profile,
     /// When and on what models are scored.
     pub evaluation: Evaluation,
     /// Rounds between checkpoints.
@@ -32,6 +36,13 @@ pub struct RunPlan {
 }
 
 impl RunPlan {
+    /// How a round of a method proceeds.
+    pub fn rules(&self, method: &MethodPlan) -> Protocol {
+        let exists = method.method.has_personal_phase();
+        let personal = Personal { exists, ..self.protocol.personal };
+        Protocol { personal, ..self.protocol.clone() }
+    }
+
     /// Size of the set on which the GM is scored.
     pub fn scored_globally(&self) -> usize {
         match self.evaluation.split {

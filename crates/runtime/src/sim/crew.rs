@@ -1,27 +1,12 @@
 //! The workers: one per thread, each with memory of its own, taking clients from one queue.
 
-use crate::{RunPlan, RuntimeError};
-use formant_numerics::{Network, Worker};
+use crate::{Hand, RunPlan, RuntimeError};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Samples in one evaluation batch.
 pub(super) const EVALUATION_BATCH: usize = 64;
 /// Samples of the global test set in one job.
 pub(super) const EVALUATION_JOB: usize = 4 * EVALUATION_BATCH;
-
-/// One thread's memory.
-pub(super) struct Hand {
-    /// For training and evaluation.
-    pub(super) worker: Worker,
-    /// A client's state as it was before the phase under way, to go back to.
-    pub(super) before: Vec<u8>,
-}
-
-impl Hand {
-    fn new(network: &dyn Network, batch: usize) -> Self {
-        Self { worker: Worker::new(network, batch), before: Vec::new() }
-    }
-}
 
 /// All workers of a run, allocated once.
 pub(super) struct Crew {

@@ -7,11 +7,9 @@ use crate::RuntimeError;
 use crate::event::{Candidate, Evaluated, PersonalScore, Score};
 use crate::store::Store;
 use formant_data::{Images, Split};
-use formant_methods::{Local, MethodError, Value};
+use formant_methods::{MethodError, Value};
 use formant_numerics::vector::WeightedMean;
-use formant_numerics::{
-    Batch, Model, Network, NumericsError, Pass, Rng, Stream, Worker, accuracy_and_loss,
-};
+use formant_numerics::{Batch, Model, Network, NumericsError, Pass, Worker, accuracy_and_loss};
 use std::borrow::Cow;
 use std::time::Instant;
 
@@ -122,15 +120,8 @@ impl Session<'_> {
         look: impl FnOnce(Option<&Model>, &mut Worker) -> T,
     ) -> Result<T, RuntimeError> {
         let state = self.take_state(store, client)?;
-        let data = &self.plan.federation;
-        let rng = Rng::new(self.plan.seed, Stream::Evaluation, round as u64, client as u64);
-        let mut local = Local::new(
-            &*self.plan.network,
-            (&data.dataset.train, &data.clients[client].train),
-            worker,
-            (rng, self.method.personal.at(round.max(1))),
-            (round, self.plan.rounds),
-        );
+        let desk = self.plan.desk(self.method, client);
+        let mut local = desk.evaluation(round, worker);
         let model = match self.method.method.personal_model(&state, broadcast, &mut local) {
             Ok(model) => Some(model),
             Err(MethodError::Numerics(NumericsError::Diverged { .. })) => None,

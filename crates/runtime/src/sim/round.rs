@@ -1,14 +1,13 @@
 //! One round: broadcast, both phases of every participant, aggregation.
 
 use super::Session;
-use super::crew::{Crew, Hand};
+use super::crew::Crew;
 use super::order::training_order;
 use crate::event::{Event, Phase};
 use crate::recorder::Recorder;
 use crate::store::Store;
-use crate::{PhasePlan, RuntimeError};
-use formant_methods::{Local, Meter, MethodError, Value};
-use formant_numerics::{Rng, Stream, Worker};
+use crate::{Hand, PhaseRecord, RuntimeError};
+use formant_methods::{MethodError, Patience, Value};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
@@ -18,19 +17,6 @@ struct ClientRound {
     shared: PhaseRecord,
     personal: Option<PhaseRecord>,
     upload_bytes: Option<u64>,
-}
-
-/// What one phase did: its work, or why it failed.
-struct PhaseRecord {
-    seconds: f64,
-    meter: Meter,
-    error: Option<String>,
-}
-
-/// Copies a state into memory that is there already.
-fn remember(state: &Value, before: &mut Vec<u8>) -> Result<(), MethodError> {
-    before.clear();
-    state.encode_to(before)
 }
 
 impl Session<'_> {
@@ -46,7 +32,7 @@ impl Session<'_> {
         let started = Instant::now();
         let method = &*self.method.method;
         let label = &self.method.label;
-        let participants = self.participants(round);
+        let participants = self.plan.protocol.participants(round as u64);
         recorder.record(&Event::RoundStarted {
             method: label.clone(),
             round,
@@ -96,19 +82,6 @@ impl Session<'_> {
         Ok(None)
     }
 
-    /// Clients of a round, ascending.
-    fn participants(&self, round: usize) -> Vec<usize> {
-        let clients = self.plan.federation.clients.len();
-        let mut chosen: Vec<usize> = (0..clients).collect();
-        let count = ((clients as f64 * self.plan.participation).round() as usize).clamp(1, clients);
-        if count < clients {
-            Rng::new(self.plan.seed, Stream::Participation, round as u64, 0).shuffle(&mut chosen);
-            chosen.truncate(count);
-            chosen.sort_unstable();
-        }
-        chosen
-    }
-
     fn run_client(
         &self,
         round: usize,
@@ -117,79 +90,23 @@ impl Session<'_> {
         store: &Store<'_>,
         hand: &mut Hand,
     ) -> Result<ClientRound, RuntimeError> {
-        let method = &*self.method.method;
+        let desk = self.plan.desk(self.method, client);
         let mut state = self.take_state(store, client)?;
-        let mut record = ClientRound {
-            client,
-            shared: PhaseRecord { seconds: 0.0, meter: Meter::default(), error: None },
-            personal: None,
-            upload_bytes: None,
-        };
-        let Hand { worker, before } = hand;
-        remember(&state, before)?;
-        let (outcome, shared) = self.phase(round, client, Phase::Shared, worker, |local| {
-            method.train_shared(&mut state, broadcast, local)
-        })?;
-        record.shared = shared;
-        let Some(upload) = outcome else {
-            // A failed phase leaves no trace: the state is what it was before.
-            store.give_back(client, method.decode_client(before)?, false)?;
+        let (upload, shared) = desk.shared(round, &mut state, broadcast, hand)?;
+        let mut record = ClientRound { client, shared, personal: None, upload_bytes: None };
+        let Some(upload) = upload else {
+            store.give_back(client, state, false)?;
             return Ok(record);
         };
-        if method.has_personal_phase() {
-            remember(&state, before)?;
-            let (outcome, personal) =
-                self.phase(round, client, Phase::Personal, worker, |local| {
-                    method.train_personal(&mut state, broadcast, &upload, local)
-                })?;
-            record.personal = Some(personal);
-            if outcome.is_none() {
-                state = method.decode_client(before)?;
-            }
+        if self.method.method.has_personal_phase() {
+            let messages = (broadcast, &upload);
+            record.personal =
+                Some(desk.personal((round, Patience::Epochs), &mut state, messages, hand)?);
         }
         store.give_back(client, state, true)?;
         record.upload_bytes = Some(upload.encoded_len()? as u64);
         store.put_upload(client, upload)?;
         Ok(record)
-    }
-
-    /// Lends a client's data to one phase. A divergence is an outcome, any other failure an error.
-    fn phase<T>(
-        &self,
-        round: usize,
-        client: usize,
-        phase: Phase,
-        worker: &mut Worker,
-        train: impl FnOnce(&mut Local<'_>) -> Result<T, MethodError>,
-    ) -> Result<(Option<T>, PhaseRecord), RuntimeError> {
-        let (stream, plan): (_, &PhasePlan) = match phase {
-            Phase::Shared => (Stream::SharedPhase, &self.method.shared),
-            Phase::Personal => (Stream::PersonalPhase, &self.method.personal),
-        };
-        let data = &self.plan.federation;
-        let rng = Rng::new(self.plan.seed, stream, round as u64, client as u64);
-        let mut local = Local::new(
-            &*self.plan.network,
-            (&data.dataset.train, &data.clients[client].train),
-            worker,
-            (rng, plan.at(round)),
-            (round, self.plan.rounds),
-        );
-        let started = Instant::now();
-        let outcome = train(&mut local);
-        let mut record = PhaseRecord {
-            seconds: started.elapsed().as_secs_f64(),
-            meter: local.meter(),
-            error: None,
-        };
-        match outcome {
-            Ok(value) => Ok((Some(value), record)),
-            Err(error @ MethodError::Numerics(_)) => {
-                record.error = Some(error.to_string());
-                Ok((None, record))
-            }
-            Err(error) => Err(error.into()),
-        }
     }
 
     fn log_client(

@@ -62,7 +62,7 @@ fn states_and_uploads_on_disk_give_the_bits_of_those_in_memory() {
 
 /// A plan of two of five clients a round.
 fn partial(plan: &mut RunPlan) {
-    plan.participation = 0.4;
+    plan.protocol.participation = 0.4;
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! A method that spoils its own state before it fails.
 
 use formant_methods::{Central, Entry, ErasedMethod, Local, MethodError, Parcel, Value, build};
-use formant_numerics::{Model, NumericsError};
+use formant_numerics::{Model, Network, NumericsError};
 use std::borrow::Cow;
 use toml::Table;
 
@@ -90,6 +90,53 @@ impl ErasedMethod for Spoiler {
 
     fn has_personal_phase(&self) -> bool {
         true
+    }
+
+    fn shared_work(&self, samples: usize, epochs: usize) -> usize {
+        self.ditto.shared_work(samples, epochs)
+    }
+
+    fn personal_work(&self, samples: usize, epochs: usize) -> usize {
+        self.ditto.personal_work(samples, epochs)
+    }
+
+    fn allows_stale_uploads(&self) -> bool {
+        self.ditto.allows_stale_uploads()
+    }
+
+    fn check_upload(
+        &self,
+        client: usize,
+        upload: &Value,
+        got: &Value,
+        network: &dyn Network,
+    ) -> Result<(), MethodError> {
+        self.ditto.check_upload(client, upload, got, network)
+    }
+
+    fn rebase(
+        &self,
+        upload: &mut Value,
+        answered: &Value,
+        now: &Value,
+        share: f64,
+    ) -> Result<(), MethodError> {
+        self.ditto.rebase(upload, answered, now, share)
+    }
+
+    fn broadcast_vectors<'v>(&self, broadcast: &'v Value) -> Result<Vec<&'v [f32]>, MethodError> {
+        self.ditto.broadcast_vectors(broadcast)
+    }
+
+    fn upload_vectors<'v>(&self, upload: &'v Value) -> Result<Vec<&'v [f32]>, MethodError> {
+        self.ditto.upload_vectors(upload)
+    }
+
+    fn upload_vectors_mut<'v>(
+        &self,
+        upload: &'v mut Value,
+    ) -> Result<Vec<&'v mut Vec<f32>>, MethodError> {
+        self.ditto.upload_vectors_mut(upload)
     }
 
     fn decode_server(&self, bytes: &[u8]) -> Result<Value, MethodError> {

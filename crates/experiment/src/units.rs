@@ -1,0 +1,82 @@
+//! Sizes, rates and times as people write them.
+
+use core::time::Duration;
+
+/// Splits "512 MiB" into a number and a unit in lower case.
+fn parts(given: &str) -> Option<(f64, String)> {
+    let given = given.trim();
+    let digits = given.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(given.len());
+    let amount: f64 = given[..digits].parse().ok()?;
+    amount.is_finite().then(|| (amount, given[digits..].trim().to_ascii_lowercase()))
+}
+
+/// Reads "1GiB", "512 MiB", "2GB" or plain bytes; bits too, as in "8Mbit".
+pub(crate) fn bytes(given: &str) -> Option<f64> {
+    let (amount, unit) = parts(given)?;
+    let bits = unit.strip_suffix("bit");
+    let scale = match bits.unwrap_or(unit.strip_suffix('b').unwrap_or(&unit)) {
+        "" => 1.0,
+        "k" => 1e3,
+        "m" => 1e6,
+        "g" => 1e9,
+        "t" => 1e12,
+        "ki" => 1024.0,
+        "mi" => 1024.0 * 1024.0,
+        "gi" => 1024.0 * 1024.0 * 1024.0,
+        "ti" => 1024.0 * 1024.0 * 1024.0 * 1024.0,
+        _ => return None,
+    };
+    Some(amount * scale / if bits.is_some() { 8.0 } else { 1.0 })
+}
+
+/// Reads bytes a second: "1MB", "1MB/s", "8Mbit/s" or "8Mbps".
+pub(crate) fn rate(given: &str) -> Option<f64> {
+    let lower = given.trim().to_ascii_lowercase();
+    let lower = lower.strip_suffix("/s").unwrap_or(&lower);
+    let bits = lower.strip_suffix("bps").map(|amount| format!("{amount}bit"));
+    bytes(bits.as_deref().unwrap_or(lower)).filter(|rate| *rate > 0.0)
+}
+
+/// Reads "250ms", "60s", "5min", "1h" or plain seconds.
+pub(crate) fn duration(given: &str) -> Option<Duration> {
+    let (amount, unit) = parts(given)?;
+    let scale = match unit.as_str() {
+        "us" | "µs" => 1e-6,
+        "ms" => 1e-3,
+        "" | "s" | "sec" => 1.0,
+        "m" | "min" => 60.0,
+        "h" => 3_600.0,
+        _ => return None,
+    };
+    Duration::try_from_secs_f64(amount * scale).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_rates_and_times_are_read_as_people_write_them() {
+        for (given, expected) in [
+            ("1GiB", 1_073_741_824.0),
+            ("512 MiB", 536_870_912.0),
+            ("2GB", 2e9),
+            ("7", 7.0),
+            ("8Mbit", 1e6),
+        ] {
+            assert_eq!(bytes(given), Some(expected), "{given}");
+        }
+        for given in ["1MB", "1MB/s", "8Mbit/s", "8Mbps", "8 mbit"] {
+            assert_eq!(rate(given), Some(1e6), "{given}");
+        }
+        for (given, seconds) in
+            [("250ms", 0.25), ("60s", 60.0), ("5min", 300.0), ("1.5", 1.5), ("1h", 3600.0)]
+        {
+            assert_eq!(duration(given).map(|d| d.as_secs_f64()), Some(seconds), "{given}");
+        }
+        for given in ["", "x", "1x", "-1s", "ms", "1e3 s", "inf", "..s"] {
+            assert_eq!((bytes(given), duration(given)), (None, None), "{given}");
+        }
+        assert_eq!(rate("0"), None);
+    }
+}
