@@ -332,18 +332,18 @@ impl Drive<'_, '_> {
     fn act(&mut self, client: usize, action: SessionAction, after_shared: bool) {
         match action {
             SessionAction::TrainShared { round } => {
-                let shared = self.lasting(client, Phase::Shared, self.situation.now);
+                let shared = self.lasting(client, (round, Phase::Shared), self.situation.now);
                 self.order(client, (round, Phase::Shared, None), shared);
                 if self.situation.sessions[client].personal_follows() {
                     // Computed together, though the client does not know of it yet.
                     let from = Time::from_seconds(shared.end);
-                    let personal = self.lasting(client, Phase::Personal, from);
+                    let personal = self.lasting(client, (round, Phase::Personal), from);
                     self.order(client, (round, Phase::Personal, None), personal);
                 }
                 self.enter(shared.end, Happening::SharedDone { client, round });
             }
             SessionAction::TrainPersonal { round, until: Until::Epochs } => {
-                let personal = self.lasting(client, Phase::Personal, self.situation.now);
+                let personal = self.lasting(client, (round, Phase::Personal), self.situation.now);
                 if !after_shared {
                     self.order(client, (round, Phase::Personal, None), personal);
                 }
@@ -448,8 +448,9 @@ impl Drive<'_, '_> {
     }
 
     /// From when to when a phase of fixed epochs lasts.
-    fn lasting(&self, client: usize, phase: Phase, from: Time) -> Span {
-        let samples = self.course.plan.desk(self.course.method, client).samples(phase);
+    fn lasting(&self, client: usize, (round, phase): (u64, Phase), from: Time) -> Span {
+        let desk = self.course.plan.desk(self.course.method, client);
+        let samples = desk.samples(round as usize, phase);
         let start = from.seconds();
         Span { start, end: start + self.equipment(client).compute(samples) }
     }
