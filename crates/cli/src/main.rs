@@ -11,6 +11,7 @@ mod progress;
 mod ranking;
 mod report;
 mod run;
+mod speedup;
 mod sweep;
 
 use args::{Cli, Command};
@@ -22,6 +23,7 @@ fn main() -> ExitCode {
         Command::Run(args) => run::run(args),
         Command::Sweep(args) => sweep::sweep(&args),
         Command::Report(args) => report::report(&args),
+        Command::Speedup(args) => speedup::speedup(&args),
         Command::Compare(args) => report::compare(&args),
         Command::Methods(args) => list::methods(&args),
         Command::Networks(args) => list::networks(&args),

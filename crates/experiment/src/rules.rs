@@ -63,10 +63,11 @@ impl Experiment {
             return Err(ExperimentError::combination(format!("[federation]: {fault}"), remedy));
         }
         let profile = self.profile()?;
-        if profile.is_instant() && protocol.personal.until == Until::Broadcast {
+        let endless = profile.samples_per_second == f64::INFINITY;
+        if endless && protocol.personal.until == Until::Broadcast {
             return Err(ExperimentError::combination(
-                "`federation.personal_until = \"broadcast\"` needs a clock, and without devices and links nothing takes time",
-                "set devices.samples_per_second and links.up, links.down or links.latency",
+                "`federation.personal_until = \"broadcast\"` needs devices that take time: they would train for ever until the broadcast comes",
+                "set devices.samples_per_second",
             ));
         }
         for setting in &self.methods {
