@@ -124,6 +124,11 @@ impl Authority {
         Ok(Self { dir: dir.into(), issuer, certificate, expires, ledger, _lock: lock })
     }
 
+    /// An error unless a server's certificate can be made for these hosts.
+    pub fn check_hosts(hosts: &[impl AsRef<str>]) -> Result<(), IdentityError> {
+        alternatives(hosts).map(drop)
+    }
+
     /// When the authority ends, and with it all of its certificates.
     pub fn expires(&self) -> Timestamp {
         self.expires
@@ -140,18 +145,7 @@ impl Authority {
         hosts: &[impl AsRef<str>],
         validity: Validity,
     ) -> Result<IssuedServer, IdentityError> {
-        let mut alternatives = Vec::new();
-        for host in hosts {
-            alternatives.push(names::host(host.as_ref())?);
-        }
-        if alternatives.is_empty() {
-            return Err(IdentityError::Value {
-                key: "host",
-                value: "[]".into(),
-                reason: "a server needs at least one name".into(),
-                hint: "give --host, such as --host localhost".into(),
-            });
-        }
+        let alternatives = alternatives(hosts)?;
         let mut listed: Vec<&str> = hosts.iter().map(AsRef::as_ref).collect();
         listed.dedup();
         let (leaf, key) = self.sign(
@@ -321,6 +315,19 @@ fn check_unused(dir: &Path) -> Result<(), IdentityError> {
                 .into(),
         }),
     }
+}
+
+/// The hosts as they stand in the server's certificate.
+fn alternatives(hosts: &[impl AsRef<str>]) -> Result<Vec<SanType>, IdentityError> {
+    if hosts.is_empty() {
+        return Err(IdentityError::Value {
+            key: "host",
+            value: "[]".into(),
+            reason: "a server needs at least one name".into(),
+            hint: "give --host, such as --host localhost".into(),
+        });
+    }
+    hosts.iter().map(|host| names::host(host.as_ref())).collect()
 }
 
 fn generate_key() -> Result<KeyPair, IdentityError> {
