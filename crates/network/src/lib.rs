@@ -1,2 +1,4 @@
 //! The real network: a server and its clients over gRPC with mutual TLS. They drive the machines of
 //! `formant-federation`, as the simulator does.
+
+pub mod identity;
