@@ -63,7 +63,9 @@ fn an_upload_is_checked_before_it_counts() {
                 let longer = spoilt(|vector| vector.push(0.0));
                 assert!(longer.starts_with("client 7 sent vectors of ["), "{longer}");
                 if !method.upload_vectors(sent).unwrap()[place].is_empty() {
-                    for spoil in [|v: &mut Vec<f32>| v[0] = f32::NAN, |v| v[0] = f32::INFINITY] {
+                    let spoils: [fn(&mut Vec<f32>); 2] =
+                        [|v| v[0] = f32::NAN, |v| v[0] = f32::INFINITY];
+                    for spoil in spoils {
                         let error = spoilt(spoil);
                         assert!(error.contains("sent values that are no numbers"), "{error}");
                     }
