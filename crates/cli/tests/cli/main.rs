@@ -15,5 +15,6 @@ mod listings;
 mod refusals;
 mod runs;
 mod shares;
+mod speedups;
 mod sweeps;
 mod terminal;
