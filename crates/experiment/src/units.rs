@@ -31,10 +31,16 @@ pub(crate) fn bytes(given: &str) -> Option<f64> {
 
 /// Reads bytes a second: "1MB", "1MB/s", "8Mbit/s" or "8Mbps".
 pub(crate) fn rate(given: &str) -> Option<f64> {
-    let lower = given.trim().to_ascii_lowercase();
-    let lower = lower.strip_suffix("/s").unwrap_or(&lower);
-    let bits = lower.strip_suffix("bps").map(|amount| format!("{amount}bit"));
-    bytes(bits.as_deref().unwrap_or(lower)).filter(|rate| *rate > 0.0)
+    let given = given.trim();
+    let given = given.strip_suffix("/s").unwrap_or(given);
+    let (amount, bits) = match (given.strip_suffix("bps"), given.strip_suffix("Bps")) {
+        (Some(amount), _) => (amount, format!("{amount}bit")),
+        (_, Some(amount)) => (amount, format!("{amount}B")),
+        _ => (given, given.to_owned()),
+    };
+    // "1Mb" is a megabit to some and a megabyte to others.
+    let ambiguous = amount.ends_with('b');
+    bytes(&bits).filter(|rate| *rate > 0.0 && !ambiguous)
 }
 
 /// Reads "250ms", "60s", "5min", "1h" or plain seconds.
@@ -66,7 +72,7 @@ mod tests {
         ] {
             assert_eq!(bytes(given), Some(expected), "{given}");
         }
-        for given in ["1MB", "1MB/s", "8Mbit/s", "8Mbps", "8 mbit"] {
+        for given in ["1MB", "1MB/s", "1MBps", "8Mbit/s", "8Mbps", "8 mbit"] {
             assert_eq!(rate(given), Some(1e6), "{given}");
         }
         for (given, seconds) in
@@ -77,6 +83,8 @@ mod tests {
         for given in ["", "x", "1x", "-1s", "ms", "1e3 s", "inf", "..s"] {
             assert_eq!((bytes(given), duration(given)), (None, None), "{given}");
         }
-        assert_eq!(rate("0"), None);
+        for given in ["0", "1Mb", "1Mb/s", "1mb", "fast"] {
+            assert_eq!(rate(given), None, "{given}");
+        }
     }
 }

@@ -69,7 +69,8 @@ pub enum Until {
 pub enum Late {
     /// They are refused.
     Drop,
-    /// They go into the next aggregation, `s` rounds late, with `(1 + s)^−exponent` of their weight.
+    /// Their change goes into the next aggregation, `s` rounds late, with `(1 + s)^−exponent` of its
+    /// weight.
     Weigh {
         /// How fast weight goes with staleness.
         exponent: f64,
@@ -136,6 +137,17 @@ impl Protocol {
         ((self.quorum * asked as f64 - 1e-9).ceil() as usize).clamp(1, asked.max(1))
     }
 
+    /// What a stale upload counts: the share of its change, and the share of its weight. FedBuff
+    /// divides by all uploads, so a stale change is damped; in a round with fresh uploads, a late one
+    /// has less to say, and does not hold the others back.
+    pub fn shares(&self, staleness: u64) -> (f64, f64) {
+        let weight = self.weight(staleness);
+        match self.schedule {
+            Schedule::Buffered { .. } => (weight, 1.0),
+            _ => (1.0, weight),
+        }
+    }
+
     /// What is left of an upload's weight after so many rounds.
     pub fn weight(&self, staleness: u64) -> f64 {
         match self.late {
@@ -161,6 +173,12 @@ impl Protocol {
                 return Some((
                     "the buffer is never full: it must hold at least one upload and no more than clients are at work",
                     "choose a smaller buffer or a larger participation",
+                ));
+            }
+            if self.quorum < 1.0 {
+                return Some((
+                    "with the buffered schedule there are no rounds of which a quorum could be there",
+                    "leave out the quorum, and choose the size of the buffer",
                 ));
             }
             if self.personal.everyone && self.personal.exists {

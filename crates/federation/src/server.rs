@@ -135,8 +135,12 @@ pub struct Server {
     ordered: Vec<(usize, u64)>,
     /// When the open round closes with what is there.
     deadline: Option<Time>,
-    /// How many clients the buffered schedule has drawn, which keys the next draw.
+    /// How many clients were drawn one by one, which keys the next draw.
     draws: u64,
+    /// Accepted uploads that answer the open round.
+    fresh: usize,
+    /// Deadlines in a row at which nobody was there who could answer.
+    fruitless: u32,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -160,8 +164,13 @@ struct Member {
     due: Option<(u64, Role)>,
 }
 
-/// Open rounds of a client that are remembered: a straggler that is further behind is not waited for.
+/// Open rounds of a client that are remembered: the oldest, which it may be at work with, and the
+/// newest few, of which it will take the last.
 const REMEMBERED: usize = 8;
+
+/// Deadlines without anybody who could answer, until the run is given up: others may be on their way
+/// back.
+const PATIENCE: u32 = 3;
 
 impl Server {
     /// A server before its first round.
@@ -178,6 +187,8 @@ impl Server {
             ordered: Vec::new(),
             deadline: None,
             draws: 0,
+            fresh: 0,
+            fruitless: 0,
         }
     }
 
@@ -235,12 +246,22 @@ impl Server {
 
     /// The oldest round that an upload may still answer.
     pub fn oldest_open(&self) -> u64 {
+        self.open_rounds().first().copied().unwrap_or(self.round)
+    }
+
+    /// The rounds that an upload may still answer, or that one does which is kept.
+    pub fn open_rounds(&self) -> BTreeSet<u64> {
         if self.protocol.is_synchronous() {
-            return self.round;
+            return BTreeSet::from([self.round]);
         }
-        let open = self.members.iter().filter_map(|member| member.open.first());
-        let kept = self.kept().map(|(_, round)| round);
-        open.copied().chain(kept).min().unwrap_or(self.round)
+        let open = self.members.iter().flat_map(|member| member.open.iter().copied());
+        open.chain(self.kept().map(|(_, round)| round)).chain([self.round]).collect()
+    }
+
+    /// The rounds whose broadcasts somebody may still have to be sent.
+    pub fn due_rounds(&self) -> BTreeSet<u64> {
+        let due = self.members.iter().filter_map(|member| member.due.map(|(round, _)| round));
+        due.chain([self.round]).collect()
     }
 
     /// Rounds between what an upload answers and the round that is open.
@@ -313,8 +334,12 @@ impl Server {
         }
         let member = &mut self.members[client];
         member.answered = member.answered.max(round);
+        // It goes on with newer rounds only.
+        member.open = member.open.split_off(&round);
         member.settle(round);
         self.accepted.insert((client, round));
+        self.fresh += usize::from(round == self.round);
+        self.fruitless = 0;
         actions.push(Action::Accept { client, round });
         self.freed(now, client, actions);
     }
@@ -359,6 +384,7 @@ impl Server {
         self.round += 1;
         self.phase = Phase::Collecting;
         self.failed.clear();
+        (self.fresh, self.fruitless) = (0, 0);
         if self.is_buffered() {
             self.top_up(actions);
         } else {
@@ -385,8 +411,10 @@ impl Server {
     fn ask(&mut self, client: usize, actions: &mut Vec<Action>) {
         let member = &mut self.members[client];
         member.open.insert(self.round);
-        while member.open.len() > REMEMBERED {
-            member.open.pop_first();
+        if member.open.len() > REMEMBERED
+            && let Some(skipped) = member.open.iter().nth(1).copied()
+        {
+            member.open.remove(&skipped);
         }
         member.due = Some((self.round, Role::Participant));
         self.tell(client, actions);
@@ -412,7 +440,8 @@ impl Server {
 
     /// Brings the number of clients at work to what it should be.
     fn top_up(&mut self, actions: &mut Vec<Action>) {
-        while self.asked.len() < self.protocol.participants_a_round() {
+        self.release_absent();
+        while self.asked.difference(&self.failed).count() < self.protocol.participants_a_round() {
             let idle: Vec<usize> = self.idle().collect();
             if idle.is_empty() {
                 return;
@@ -430,6 +459,17 @@ impl Server {
         }
     }
 
+    /// Clients that are gone do not keep others from work.
+    fn release_absent(&mut self) {
+        let waiting = self.idle().filter(|client| self.members[*client].present).count();
+        let gone = self.asked.iter().filter(|client| !self.members[**client].present);
+        let gone: Vec<usize> = gone.copied().take(waiting).collect();
+        for client in gone {
+            self.asked.remove(&client);
+            self.members[client].due = None;
+        }
+    }
+
     /// Closes the open round if enough uploads are there, or if its time is up and there are any.
     fn close_if_due(&mut self, now: Time, actions: &mut Vec<Action>) {
         if self.phase != Phase::Collecting {
@@ -439,9 +479,13 @@ impl Server {
             let nobody = self.asked.is_empty() && self.idle().next().is_none();
             (self.accepted.len() >= size, nobody)
         } else {
-            let able = self.asked.difference(&self.failed).count();
-            let fresh = self.accepted.iter().filter(|(_, round)| *round == self.round).count();
-            (able > 0 && fresh >= self.protocol.needed(able), able == 0)
+            let mut able = self.able();
+            if able == 0 && self.idle().next().is_some() {
+                // Everybody who was asked has failed: others are asked in their place.
+                self.top_up(actions);
+                able = self.able();
+            }
+            (able > 0 && self.fresh >= self.protocol.needed(able), able == 0)
         };
         let overdue = self.deadline.is_some_and(|deadline| deadline <= now);
         if enough || (overdue || hopeless) && !self.accepted.is_empty() {
@@ -449,7 +493,7 @@ impl Server {
             self.phase = Phase::Aggregating;
             self.deadline = None;
             actions.push(self.order());
-        } else if hopeless || overdue && self.all_present_failed() {
+        } else if hopeless || overdue && self.is_fruitless() {
             self.phase = Phase::Abandoned;
             self.deadline = None;
             actions.push(Action::Abandon { round: self.round });
@@ -459,7 +503,22 @@ impl Server {
         }
     }
 
-    /// Whether some clients have failed, and no other is there. An empty room is waited for.
+    /// Clients that were asked and can still answer.
+    fn able(&self) -> usize {
+        if self.failed.is_empty() {
+            self.asked.len()
+        } else {
+            self.asked.difference(&self.failed).count()
+        }
+    }
+
+    /// Whether, for some deadlines now, some clients have failed and no other is there. An empty room
+    /// is waited for.
+    fn is_fruitless(&mut self) -> bool {
+        self.fruitless = if self.all_present_failed() { self.fruitless + 1 } else { 0 };
+        self.fruitless >= PATIENCE
+    }
+
     fn all_present_failed(&self) -> bool {
         let mut present = (0..self.members.len()).filter(|client| self.members[*client].present);
         let first = present.next();

@@ -235,17 +235,15 @@ impl World {
         let own = &mut self.clients[client];
         let bytes = postcard::to_stdvec(&own.session).unwrap();
         own.session = postcard::from_bytes(&bytes).unwrap();
-        (own.job, own.stop) = (None, false);
+        let stopping = match own.job.take() {
+            Some(Job::Personal(round, _)) if own.stop => Some(round),
+            _ => None,
+        };
+        own.stop = false;
         if !own.dead {
             let actions = own.session.restart();
             // A phase that was stopping counts as done with what was kept of it.
-            if let Some(round) = own.shared.last().copied()
-                && !own.personal.contains(&round)
-                && !actions.iter().any(|a| matches!(a, SessionAction::TrainPersonal { .. }))
-                && self.server.protocol().personal.until == Until::Broadcast
-            {
-                own.personal.push(round);
-            }
+            own.personal.extend(stopping);
             self.act(client, actions);
         }
     }
@@ -343,6 +341,7 @@ fn protocol(rng: &mut Rng) -> Protocol {
         let most = (clients as f64 * protocol.participation).round().max(1.0) as usize;
         *size = 1 + rng.below(most);
         protocol.personal.everyone = false;
+        protocol.quorum = 1.0;
     }
     if protocol.fault().is_some() {
         protocol.personal.until = Until::Epochs;

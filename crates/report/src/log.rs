@@ -86,6 +86,10 @@ pub struct RoundLog {
     pub failures: Vec<Failure>,
     /// Uploads that were refused.
     pub refused: usize,
+    /// Their size.
+    pub refused_bytes: u64,
+    /// Size of all broadcasts that were sent, if there was a clock.
+    pub downloaded_bytes: u64,
     /// When it was closed, by the virtual clock.
     pub clock: Option<f64>,
     /// What clients did when, by the virtual clock.

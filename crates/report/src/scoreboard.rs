@@ -1,11 +1,12 @@
 //! The results table before it becomes Markdown, terminal text or HTML.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 
 use formant_runtime::event::Phase;
 
 use crate::Row;
-use crate::quantity::{counted, duration, one_line, percent};
+use crate::quantity::{bytes, counted, duration, one_line, percent};
 
 /// What stands above the columns.
 pub(crate) const HEADINGS: [&str; 7] =
@@ -172,11 +173,19 @@ fn notes(entries: &[Entry], rows: &[Row]) -> Vec<String> {
 /// What the virtual clock says, if there was one.
 fn clock_note(entries: &[Entry], rows: &[Row]) -> Option<String> {
     let timed = entries.iter().zip(rows).filter_map(|(entry, row)| {
+        let (closed, total) = (row.clock_closed?, row.clock_seconds?);
+        let mut text = format!("{} {}", entry.name, duration(closed));
+        if total > closed {
+            let _ = write!(text, " ({} with the last phases)", duration(total));
+        }
         let idle = row.idle_share.unwrap_or_default() * 100.0;
-        Some(format!("{} {}, idle {idle:.0} %", entry.name, duration(row.clock_seconds?)))
+        let sent = row.uploaded_bytes.saturating_add(row.refused_bytes);
+        let (up, down) = (bytes(sent), bytes(row.downloaded_bytes.unwrap_or(0)));
+        let _ = write!(text, ", idle {idle:.0} %, {up} up, {down} down");
+        Some(text)
     });
     let timed: Vec<String> = timed.collect();
-    let clock = format!("By the virtual clock, with the clients' idle time: {}.", timed.join("; "));
+    let clock = format!("By the virtual clock, until the last round closed: {}.", timed.join("; "));
     (!timed.is_empty()).then_some(clock)
 }
 

@@ -60,7 +60,15 @@ pub struct Row {
     /// Share of these in which a client computed nothing, the mean over clients.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub idle_share: Option<f64>,
-    /// Seconds of these in which each client computed nothing, in client order.
+    /// Seconds until the last aggregation, by the virtual clock.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub clock_closed: Option<f64>,
+    /// Size of all broadcasts that were sent, if there was a clock.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub downloaded_bytes: Option<u64>,
+    /// Size of the refused uploads.
+    pub refused_bytes: u64,
+    /// Seconds of the virtual clock in which each client computed nothing, in client order.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub idle_seconds: Vec<f64>,
     /// Uploads that were refused.
@@ -127,6 +135,9 @@ fn row(method: &MethodLog, planned: usize) -> Row {
         clock_seconds: clock.map(|clock| clock.seconds),
         idle_share: clock.and_then(idle_share),
         idle_seconds: clock.map(|clock| clock.idle.clone()).unwrap_or_default(),
+        clock_closed: clock.map(|clock| clock.closed),
+        downloaded_bytes: clock.map(|_| method.rounds.values().map(|r| r.downloaded_bytes).sum()),
+        refused_bytes: method.rounds.values().map(|round| round.refused_bytes).sum(),
         refused: method.rounds.values().map(|round| round.refused).sum(),
         failed_phases: method.failures().count(),
         first_failure: method.failures().next().cloned(),

@@ -58,6 +58,8 @@ pub enum Event {
         round: usize,
         /// The client.
         client: usize,
+        /// Encoded size.
+        bytes: u64,
         /// From when to when it was on its way.
         clock: Span,
     },
@@ -83,6 +85,9 @@ pub enum Event {
         round: usize,
         /// The client.
         client: usize,
+        /// Encoded size.
+        #[serde(default)]
+        bytes: u64,
         /// Why.
         reason: String,
     },
@@ -154,7 +159,9 @@ pub struct Span {
 /// What the virtual clock says of a whole method.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Runtime {
-    /// Seconds until the last aggregation and the last personal phase were over.
+    /// Seconds until the last aggregation.
+    pub closed: f64,
+    /// Seconds until that and the last phase were over; with stragglers, theirs.
     pub seconds: f64,
     /// Seconds of these in which a client computed nothing, in client order.
     pub idle: Vec<f64>,

@@ -226,12 +226,15 @@ impl Reading {
                     None => totals.diverged += usize::from(steps > 0),
                 }
             }
-            Event::Received { method, round, client, clock } => {
+            Event::Received { method, round, client, bytes, clock } => {
                 let round = self.round(line, &method, round)?;
+                round.downloaded_bytes = round.downloaded_bytes.saturating_add(bytes);
                 round.activities.push((client, Activity::Download, clock));
             }
-            Event::Refused { method, round, .. } => {
-                self.round(line, &method, round)?.refused += 1;
+            Event::Refused { method, round, bytes, .. } => {
+                let round = self.round(line, &method, round)?;
+                round.refused += 1;
+                round.refused_bytes = round.refused_bytes.saturating_add(bytes);
             }
             Event::Uploaded { method, round, client, bytes, clock } => {
                 let round = self.round(line, &method, round)?;

@@ -18,37 +18,44 @@ pub(super) enum Happening {
     Uploaded { client: usize, round: u64 },
     /// The news of a failed phase has reached the server.
     Failed { client: usize, round: u64 },
-    /// The server wanted to be woken.
-    Tick,
     /// A client has learnt that the run is over.
     Dismissed { client: usize },
 }
 
 /// All that is going to happen. What happens at the same time happens in the order in which it was
-/// entered.
+/// entered; but uploads that come at the same time come last, and in an order that was drawn: where
+/// nothing takes time, no client is always the first.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(super) struct Agenda {
-    heap: BinaryHeap<Reverse<(Time, u64, Happening)>>,
+    heap: BinaryHeap<Reverse<(Time, u64, u64, Happening)>>,
     entered: u64,
 }
 
 impl Agenda {
     pub(super) fn enter(&mut self, at: Time, happening: Happening) {
+        self.enter_drawn(at, 0, happening);
+    }
+
+    pub(super) fn enter_drawn(&mut self, at: Time, draw: u64, happening: Happening) {
         self.entered += 1;
-        self.heap.push(Reverse((at, self.entered, happening)));
+        self.heap.push(Reverse((at, draw, self.entered, happening)));
+    }
+
+    /// When the next thing happens.
+    pub(super) fn next_time(&self) -> Option<Time> {
+        self.heap.peek().map(|Reverse((at, ..))| *at)
     }
 
     pub(super) fn next(&mut self) -> Option<(Time, Happening)> {
-        self.heap.pop().map(|Reverse((at, _, happening))| (at, happening))
+        self.heap.pop().map(|Reverse((at, _, _, happening))| (at, happening))
     }
 
-    /// The oldest round whose broadcast is on its way.
-    pub(super) fn oldest_on_its_way(&self) -> Option<u64> {
-        let rounds = self.heap.iter().filter_map(|Reverse((_, _, happening))| match happening {
+    /// The rounds whose broadcasts are on their way.
+    pub(super) fn on_their_way(&self) -> impl Iterator<Item = u64> {
+        self.heap.iter().filter_map(|Reverse((.., happening))| match happening {
             Happening::Received { round, .. } => Some(*round),
             _ => None,
-        });
-        rounds.min()
+        })
     }
 }
 

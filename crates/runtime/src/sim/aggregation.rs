@@ -160,8 +160,9 @@ impl Course<'_> {
                     .get(answered, (store, method))
                     .map_err(|error| MethodError::Storage(error.to_string()))
                     .and_then(|old| {
-                        let share = self.rules.weight(round - answered);
-                        method.rebase(&mut parcel.message, &old, &now, share)
+                        let (change, weight) = self.rules.shares(round - answered);
+                        parcel.weight *= weight;
+                        method.rebase(&mut parcel.message, &old, &now, change)
                     });
                 if let Err(error) = rebased {
                     return Some(Err(error));

@@ -2,8 +2,8 @@
 
 use crate::RuntimeError;
 use crate::store::{Store, Stored};
-use formant_methods::{ErasedMethod, Value};
-use std::collections::BTreeMap;
+use formant_methods::{ErasedMethod, MethodError, Value};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// Broadcasts by the round that they open.
@@ -23,21 +23,24 @@ impl Broadcasts {
         Ok(Self { newest: (round, Arc::new(newest), bytes), older })
     }
 
-    /// Adds the newest; those before `needed` go.
+    /// Adds the newest; those that are not `needed` go.
     pub(super) fn advance(
         &mut self,
         (round, newest): (u64, Value),
-        needed: u64,
+        needed: &BTreeSet<u64>,
         store: &Store<'_>,
     ) -> Result<(), RuntimeError> {
         let (last, value, _) = &self.newest;
-        if *last >= needed {
+        if needed.contains(last) {
             self.older.insert(*last, store.write_value("broadcast", value)?);
         }
-        let newer = self.older.split_off(&needed);
-        for stored in std::mem::replace(&mut self.older, newer).values() {
-            store.remove_value(stored);
-        }
+        self.older.retain(|round, stored| {
+            let keep = needed.contains(round);
+            if !keep {
+                store.remove_value(stored);
+            }
+            keep
+        });
         let bytes = newest.encoded_len()? as u64;
         self.newest = (round, Arc::new(newest), bytes);
         Ok(())
@@ -49,12 +52,13 @@ impl Broadcasts {
         round: u64,
         (store, method): (&Store<'_>, &dyn ErasedMethod),
     ) -> Result<Arc<Value>, RuntimeError> {
-        match self.older.get(&round) {
-            Some(stored) if round != self.newest.0 => {
-                Ok(Arc::new(method.decode_broadcast(&store.load(stored)?)?))
-            }
-            _ => Ok(self.newest.1.clone()),
+        if round == self.newest.0 {
+            return Ok(self.newest.1.clone());
         }
+        let stored = self.older.get(&round).ok_or_else(|| {
+            MethodError::Storage(format!("the broadcast of round {round} was given up too early"))
+        })?;
+        Ok(Arc::new(method.decode_broadcast(&store.load(stored)?)?))
     }
 
     /// Encoded size of the newest.

@@ -18,7 +18,7 @@ use formant_federation::{
 use formant_methods::Value;
 use formant_numerics::{Rng, Stream};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Where server, clients and clock stand. Together with the states, a checkpoint.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -35,6 +35,10 @@ pub struct Situation {
     endless: BTreeMap<usize, (u64, Time)>,
     /// Uploads on their way: their size, and since when.
     on_their_way: BTreeMap<usize, BTreeMap<u64, (u64, Time)>>,
+    /// When each client's link is free again, up and down.
+    links: Vec<[Time; 2]>,
+    /// When the server wants to be woken.
+    wake: Option<Time>,
     /// Why clients failed in the open round.
     failures: BTreeMap<usize, String>,
     /// Seconds that each client has computed.
@@ -80,6 +84,8 @@ impl Situation {
             computed: BTreeMap::new(),
             endless: BTreeMap::new(),
             on_their_way: BTreeMap::new(),
+            links: vec![[Time::ZERO; 2]; clients],
+            wake: None,
             failures: BTreeMap::new(),
             busy: vec![0.0; clients],
             last_phase: Time::ZERO,
@@ -92,9 +98,14 @@ impl Situation {
         self.server.round()
     }
 
-    /// When the last round was closed, and when the last phase was or will be over, in seconds.
+    /// Seconds until the last aggregation, and until the last phase was or will be over too.
     pub(super) fn ready(&self) -> (f64, f64) {
         (self.last_round.seconds(), self.last_round.max(self.last_phase).seconds())
+    }
+
+    /// An upload that is on its way: its size, and since when it is.
+    fn sent(&mut self, client: usize, round: u64) -> Option<&mut (u64, Time)> {
+        self.on_their_way.get_mut(&client)?.get_mut(&round)
     }
 
     /// An upload is no longer on its way: its size, and since when it was.
@@ -115,17 +126,16 @@ impl Situation {
 
     /// Whether it belongs to a run of so many clients.
     pub(crate) fn fits(&self, clients: usize) -> bool {
-        self.sessions.len() == clients && self.busy.len() == clients
+        [self.sessions.len(), self.busy.len(), self.links.len()] == [clients; 3]
     }
 
-    /// The oldest round whose broadcast somebody may still need.
-    fn oldest_needed(&self) -> u64 {
+    /// The rounds whose broadcasts somebody may still need.
+    fn needed(&self) -> BTreeSet<u64> {
         let jobs = self.jobs.values().flatten().map(|step| step.round);
         let endless = self.endless.values().map(|(round, _)| *round);
         let waiting = self.sessions.iter().filter_map(Session::waiting);
-        let others = [self.server.oldest_open(), self.server.oldest_due()];
-        let rounds = jobs.chain(endless).chain(waiting).chain(self.agenda.oldest_on_its_way());
-        rounds.chain(others).min().unwrap_or(0)
+        let rounds = jobs.chain(endless).chain(waiting).chain(self.agenda.on_their_way());
+        rounds.chain(self.server.open_rounds()).chain(self.server.due_rounds()).collect()
     }
 }
 
@@ -147,16 +157,34 @@ impl Drive<'_, '_> {
 
     /// Lets things happen until there is something to look at.
     pub(super) fn go_on(&mut self, recorder: &mut Recorder<'_>) -> Result<Milestone, RuntimeError> {
-        while let Some((at, happening)) = self.situation.agenda.next() {
-            if happening == Happening::Tick && self.situation.server.is_over() {
-                continue;
+        loop {
+            if let Some(milestone) = self.wake(recorder)? {
+                return Ok(milestone);
             }
+            let Some((at, happening)) = self.situation.agenda.next() else {
+                return Ok(Milestone::Over);
+            };
             self.situation.now = self.situation.now.max(at);
             if let Some(milestone) = self.happen(happening, recorder)? {
                 return Ok(milestone);
             }
         }
-        Ok(Milestone::Over)
+    }
+
+    /// Wakes the server if nothing else happens before it wants to be.
+    fn wake(&mut self, recorder: &mut Recorder<'_>) -> Result<Option<Milestone>, RuntimeError> {
+        while let Some(at) = self.situation.wake
+            && !self.situation.server.is_over()
+            && self.situation.agenda.next_time().is_none_or(|next| at < next)
+        {
+            self.situation.wake = None;
+            self.situation.now = self.situation.now.max(at);
+            let milestone = self.tell_server(ServerEvent::Tick, recorder)?;
+            if milestone.is_some() {
+                return Ok(milestone);
+            }
+        }
+        Ok(None)
     }
 
     fn happen(
@@ -179,6 +207,12 @@ impl Drive<'_, '_> {
                     Some(_) => SessionEvent::SharedDone { round },
                     None => SessionEvent::SharedFailed { round },
                 };
+                if sent.is_none() && self.situation.sessions[client].personal_follows() {
+                    // It was counted, and will not be.
+                    let personal =
+                        self.lasting(client, (round, Phase::Personal), self.situation.now);
+                    self.situation.busy[client] -= personal.end - personal.start;
+                }
                 if let Some(bytes) = sent {
                     let since = self.situation.now;
                     let sent = self.situation.on_their_way.entry(client).or_default();
@@ -196,7 +230,6 @@ impl Drive<'_, '_> {
             Happening::Failed { client, round } => {
                 return self.tell_server(ServerEvent::Failed { client, round }, recorder);
             }
-            Happening::Tick => return self.tell_server(ServerEvent::Tick, recorder),
         }
         Ok(None)
     }
@@ -212,8 +245,8 @@ impl Drive<'_, '_> {
             self.situation.server.handle(self.situation.now, ServerEvent::Aggregated { round });
         if !self.situation.server.is_over() {
             let newest = self.course.method.method.broadcast(&self.server)?;
-            let needed = self.situation.oldest_needed();
-            self.broadcasts.advance((round + 1, newest), needed, self.store)?;
+            let needed = self.situation.needed();
+            self.broadcasts.advance((round + 1, newest), &needed, self.store)?;
             self.log_round(recorder)?;
         }
         self.serve(actions, recorder)
@@ -246,8 +279,9 @@ impl Drive<'_, '_> {
         for action in actions {
             match action {
                 Action::Broadcast { client, round, role } => {
-                    let clock = self.travel(client, round, (self.broadcasts.bytes(), Way::Down));
-                    self.log_receipt(client, round, clock, recorder)?;
+                    let bytes = self.broadcasts.bytes();
+                    let clock = self.travel(client, round, (bytes, Way::Down));
+                    self.log_receipt((client, round), bytes, clock, recorder)?;
                     self.enter(clock.end, Happening::Received { client, round, role });
                 }
                 Action::Accept { client, round } => {
@@ -255,6 +289,10 @@ impl Drive<'_, '_> {
                     self.tell_client(client, SessionEvent::Acknowledged { round });
                 }
                 Action::Acknowledge { client, round } => {
+                    if self.situation.arrived(client, round).is_some() {
+                        // It has answered a newer round in the meantime.
+                        self.store.take_upload((client, round))?;
+                    }
                     self.tell_client(client, SessionEvent::Acknowledged { round });
                 }
                 Action::Refuse { client, round, reason } => {
@@ -263,7 +301,7 @@ impl Drive<'_, '_> {
                 Action::Aggregate { round, uploads } => {
                     milestone = Some(self.aggregate(round, &uploads)?);
                 }
-                Action::Wake { at } => self.situation.agenda.enter(at, Happening::Tick),
+                Action::Wake { at } => self.situation.wake = Some(at),
                 Action::Abandon { round } => {
                     let why = self.situation.failures.values().next();
                     let why = why.map_or("no participant", String::as_str);
@@ -308,13 +346,14 @@ impl Drive<'_, '_> {
         reason: Refusal,
         recorder: &mut Recorder<'_>,
     ) -> Result<(), RuntimeError> {
-        self.situation.arrived(client, round);
+        let bytes = self.situation.arrived(client, round).map_or(0, |(bytes, _)| bytes);
         // It was computed, and nobody wants it.
         self.store.take_upload((client, round))?;
         recorder.record(&Event::Refused {
             method: self.course.method.label.clone(),
             round: round as usize,
             client,
+            bytes,
             reason: format!("{reason:?}").to_lowercase(),
         })?;
         self.tell_client(client, SessionEvent::Refused { round });
@@ -354,15 +393,14 @@ impl Drive<'_, '_> {
             }
             SessionAction::StopPersonal => self.stop_personal(client),
             SessionAction::Upload { round } => {
-                let now = self.situation.now;
-                let sent = self.situation.on_their_way.get_mut(&client);
-                let sent = sent.and_then(|sent| sent.get_mut(&round));
-                let bytes = sent.map_or(0, |(bytes, since)| {
-                    *since = now;
-                    *bytes
-                });
-                let clock = self.travel(client, round, (bytes, Way::Up));
-                self.enter(clock.end, Happening::Uploaded { client, round });
+                let sent = self.situation.sent(client, round).map_or(0, |(bytes, _)| *bytes);
+                let clock = self.travel(client, round, (sent, Way::Up));
+                if let Some((_, since)) = self.situation.sent(client, round) {
+                    *since = Time::from_seconds(clock.start);
+                }
+                let at = Time::from_seconds(clock.end).max(self.situation.now);
+                let upload = Happening::Uploaded { client, round };
+                self.situation.agenda.enter_drawn(at, self.draw(client, round), upload);
             }
             SessionAction::ReportFailure { round } => {
                 let clock = self.travel(client, round, (0, Way::Up));
@@ -378,7 +416,11 @@ impl Drive<'_, '_> {
         let (start, equipment) = (since.seconds(), self.equipment(client));
         let desk = self.course.plan.desk(self.course.method, client);
         let seconds = (self.situation.now - since).as_secs_f64();
-        let (batches, samples) = desk.batches_within(equipment.samples(seconds));
+        let (batches, mut samples) = desk.batches_within(equipment.samples(seconds));
+        if desk.samples(round as usize, Phase::Personal) == 0 {
+            // The method has nothing to train yet.
+            samples = 0;
+        }
         let clock = Span { start, end: start + equipment.compute(samples) };
         self.order(client, (round, Phase::Personal, Some(batches)), clock);
         self.enter(clock.end, Happening::PersonalDone { client, round });
@@ -455,18 +497,29 @@ impl Drive<'_, '_> {
         Span { start, end: start + self.equipment(client).compute(samples) }
     }
 
-    /// From when to when some bytes are on their way.
-    fn travel(&self, client: usize, round: u64, (bytes, way): (u64, Way)) -> Span {
+    /// The place of an upload among those that come at the same time.
+    fn draw(&self, client: usize, round: u64) -> u64 {
+        let seed = self.course.plan.seed;
+        let mut rng = Rng::new(seed, Stream::Equipment, 2 * round + 1, client as u64);
+        1 + rng.next_u64() / 2
+    }
+
+    /// From when to when some bytes are on their way. A link carries one thing after the other.
+    fn travel(&mut self, client: usize, round: u64, (bytes, way): (u64, Way)) -> Span {
         let address = 2 * round + u64::from(way == Way::Up);
         let mut rng = Rng::new(self.course.plan.seed, Stream::Equipment, address, client as u64);
-        let start = self.situation.now.seconds();
-        Span { start, end: start + self.equipment(client).transfer(bytes, way, &mut rng) }
+        let seconds = self.equipment(client).transfer(bytes, way, &mut rng);
+        let free = &mut self.situation.links[client][usize::from(way == Way::Down)];
+        let start = self.situation.now.max(*free).seconds();
+        let clock = Span { start, end: start + seconds };
+        *free = Time::from_seconds(clock.end);
+        clock
     }
 
     fn log_receipt(
         &self,
-        client: usize,
-        round: u64,
+        (client, round): (usize, u64),
+        bytes: u64,
         clock: Span,
         recorder: &mut Recorder<'_>,
     ) -> Result<(), RuntimeError> {
@@ -474,7 +527,7 @@ impl Drive<'_, '_> {
             return Ok(());
         }
         let (method, round) = (self.course.method.label.clone(), round as usize);
-        recorder.record(&Event::Received { method, round, client, clock })
+        recorder.record(&Event::Received { method, round, client, bytes, clock })
     }
 
     fn log_upload(

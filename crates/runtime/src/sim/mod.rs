@@ -163,7 +163,9 @@ impl Course<'_> {
             match reached {
                 Milestone::Stopped(why) => return Ok(Some((round, Some(why)))),
                 Milestone::Over => {
-                    let stopped = drive.compute(recorder)?;
+                    let waiting = || "nobody is left who would answer".to_owned();
+                    let unfinished = (round < self.plan.rounds).then(waiting);
+                    let stopped = drive.compute(recorder)?.or(unfinished);
                     self.evaluate_after(round, drive, recorder)?;
                     return Ok(Some((round, stopped)));
                 }
@@ -217,7 +219,7 @@ impl Course<'_> {
         recorder: &mut Recorder<'_>,
     ) -> Result<Option<Checkpoint>, RuntimeError> {
         let (fingerprint, server_fingerprint) = self.fingerprint(&drive.server, drive.store)?;
-        let (_, seconds) = drive.situation.ready();
+        let (closed, seconds) = drive.situation.ready();
         let idle = drive.situation.idle();
         recorder.record(&Event::MethodFinished {
             method: self.method.label.clone(),
@@ -225,7 +227,7 @@ impl Course<'_> {
             seconds: clock.method_seconds(),
             fingerprint,
             server_fingerprint: Some(server_fingerprint),
-            clock: self.is_timed().then_some(Runtime { seconds, idle }),
+            clock: self.is_timed().then_some(Runtime { closed, seconds, idle }),
             stopped,
         })?;
         let index = from.method + 1;

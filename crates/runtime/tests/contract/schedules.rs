@@ -118,8 +118,11 @@ fn the_clock_is_what_the_units_say() {
     }
 }
 
+/// A name for some rules, and what they change.
+type Rules = (&'static str, fn(&mut RunPlan));
+
 /// All kinds of rules under which models depend on the clock.
-fn rules() -> Vec<(&'static str, fn(&mut RunPlan))> {
+fn rules() -> Vec<Rules> {
     vec![
         ("quorum, late dropped", |p| p.protocol.quorum = 0.6),
         ("quorum, late weighed", |p| {
