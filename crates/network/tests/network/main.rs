@@ -1,0 +1,4 @@
+//! A server and its clients over real sockets, in one process.
+
+mod bits;
+mod house;
