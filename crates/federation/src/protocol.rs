@@ -77,7 +77,7 @@ pub enum Late {
 }
 
 /// Why a client gets a broadcast.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Role {
     /// It is asked for an upload.
     Participant,

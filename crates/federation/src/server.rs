@@ -217,6 +217,11 @@ impl Server {
         &self.protocol
     }
 
+    /// Who is asked for the open round, or at work with the buffered schedule; ascending.
+    pub fn asked(&self) -> impl Iterator<Item = usize> {
+        self.asked.iter().copied()
+    }
+
     /// Uploads that are kept and not aggregated yet: who sent them, and for which round.
     pub fn kept(&self) -> impl Iterator<Item = (usize, u64)> {
         self.ordered.iter().chain(&self.accepted).copied()
@@ -226,6 +231,16 @@ impl Server {
     pub fn oldest_due(&self) -> u64 {
         let due = self.members.iter().filter_map(|member| member.due.map(|(round, _)| round));
         due.min().unwrap_or(self.round)
+    }
+
+    /// The oldest round that an upload may still answer.
+    pub fn oldest_open(&self) -> u64 {
+        if self.protocol.is_synchronous() {
+            return self.round;
+        }
+        let open = self.members.iter().filter_map(|member| member.open.first());
+        let kept = self.kept().map(|(_, round)| round);
+        open.copied().chain(kept).min().unwrap_or(self.round)
     }
 
     /// Rounds between what an upload answers and the round that is open.

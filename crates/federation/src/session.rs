@@ -159,6 +159,17 @@ impl Session {
         self.finished && self.work == Work::Nothing
     }
 
+    /// Whether a personal phase of fixed epochs follows the shared phase at hand, if that succeeds.
+    pub fn personal_follows(&self) -> bool {
+        let fixed = self.personal.exists && self.personal.until == Until::Epochs;
+        matches!(self.work, Work::Shared { round } if fixed && self.personal_round < round)
+    }
+
+    /// The round whose broadcast waits until the work at hand is done.
+    pub fn waiting(&self) -> Option<u64> {
+        self.next.map(|(round, _)| round)
+    }
+
     /// Rounds whose uploads the server has yet to confirm, oldest first.
     pub fn unconfirmed(&self) -> impl Iterator<Item = u64> {
         self.outbox.iter().filter(|letter| !letter.failed).map(|letter| letter.round)

@@ -117,7 +117,7 @@ pub trait ErasedMethod: Send + Sync {
     /// See [`Method::shared_work`].
     fn shared_work(&self, samples: usize, epochs: usize) -> usize;
     /// See [`Method::personal_work`].
-    fn personal_work(&self, samples: usize, epochs: usize) -> usize;
+    fn personal_work(&self, samples: usize, epochs: usize, round: (usize, usize)) -> usize;
     /// See [`Method::allows_stale_uploads`].
     fn allows_stale_uploads(&self) -> bool;
     /// An error unless an upload could be aggregated: its vectors have the right lengths and are
@@ -282,8 +282,8 @@ impl<M: Method> ErasedMethod for Erased<M> {
         self.method.shared_work(samples, epochs)
     }
 
-    fn personal_work(&self, samples: usize, epochs: usize) -> usize {
-        self.method.personal_work(samples, epochs)
+    fn personal_work(&self, samples: usize, epochs: usize, round: (usize, usize)) -> usize {
+        self.method.personal_work(samples, epochs, round)
     }
 
     fn allows_stale_uploads(&self) -> bool {
@@ -326,7 +326,10 @@ impl<M: Method> ErasedMethod for Erased<M> {
         // A message may be shorter than the broadcast (a body without its head) and a vector may
         // not have been there yet when the client began: then it began with zeros.
         let at = |vector: &[f32], i: usize| f64::from(vector.get(i).copied().unwrap_or(0.0));
-        for ((sent, answered), now) in upload.vectors_mut().into_iter().zip(answered).zip(now) {
+        let vectors = upload.vectors_mut().into_iter().zip(answered).zip(now);
+        for (place, ((sent, answered), now)) in vectors.enumerate() {
+            // Statistics move from what the server has towards what the client saw.
+            let answered = if place == M::Upload::STATISTICS { now } else { answered };
             for (i, x) in sent.iter_mut().enumerate() {
                 *x = (at(now, i) + share * (f64::from(*x) - at(answered, i))) as f32;
             }

@@ -15,6 +15,10 @@ pub trait State: Serialize + DeserializeOwned + Send + Sync + 'static {}
 
 /// Something that crosses the network.
 pub trait Message: Serialize + DeserializeOwned + Send + Sync + 'static {
+    /// Which of the vectors holds statistics of what was seen, as in a [`Model`]. These are averages: a
+    /// difference of two variances is none.
+    const STATISTICS: usize = 1;
+
     /// What was learnt in it, always in the same order: for whoever must check, compress or
     /// [rebase](ErasedMethod::rebase) a message without knowing what it is.
     fn vectors(&self) -> Vec<&[f32]>;
@@ -89,8 +93,13 @@ pub trait Method: Send + Sync + 'static {
     fn shared_work(&self, samples: usize, epochs: usize) -> usize {
         samples * epochs
     }
-    /// The same of the personal phase.
-    fn personal_work(&self, samples: usize, epochs: usize) -> usize {
+    /// The same of the personal phase of a round of so many.
+    fn personal_work(
+        &self,
+        samples: usize,
+        epochs: usize,
+        (_round, _rounds): (usize, usize),
+    ) -> usize {
         if self.has_personal_phase() { samples * epochs } else { 0 }
     }
     /// Whether uploads may answer an older broadcast than the newest: if not, the method needs

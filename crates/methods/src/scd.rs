@@ -162,8 +162,8 @@ impl Scd {
         local.sgd(student, local.epochs(), Part::All, terms)
     }
 
-    fn warming_up(&self, local: &Local<'_>) -> bool {
-        local.round() <= (self.warm_up * local.rounds() as f64).round() as usize
+    fn warming_up(&self, round: usize, rounds: usize) -> bool {
+        round <= (self.warm_up * rounds as f64).round() as usize
     }
 }
 
@@ -213,9 +213,19 @@ impl Method for Scd {
         local: &mut Local<'_>,
     ) -> Result<Model, MethodError> {
         let mut w_g = got.clone();
-        let lambda = if self.warming_up(local) { 0.0 } else { self.lambda_g };
+        let lambda =
+            if self.warming_up(local.round(), local.rounds()) { 0.0 } else { self.lambda_g };
         self.distil(&mut w_g, &client.theta, (lambda, self.tau), local)?;
         Ok(w_g)
+    }
+
+    fn personal_work(
+        &self,
+        samples: usize,
+        epochs: usize,
+        (round, rounds): (usize, usize),
+    ) -> usize {
+        if self.warming_up(round, rounds) { 0 } else { samples * epochs }
     }
 
     fn has_personal_phase(&self) -> bool {
@@ -229,7 +239,7 @@ impl Method for Scd {
         sent: &Model,
         local: &mut Local<'_>,
     ) -> Result<(), MethodError> {
-        if self.warming_up(local) {
+        if self.warming_up(local.round(), local.rounds()) {
             client.theta.copy_from(sent);
             return Ok(());
         }

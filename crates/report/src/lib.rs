@@ -35,7 +35,7 @@ mod table;
 pub use error::ReportError;
 pub use files::write_reports;
 pub use html::html;
-pub use log::{Evaluation, Failure, Finish, MethodLog, PhaseTotals, RoundLog, RunLog};
+pub use log::{Activity, Evaluation, Failure, Finish, MethodLog, PhaseTotals, RoundLog, RunLog};
 pub use markdown::markdown;
 pub use seeds::{SeedRow, Spread, over_seeds, seed_table};
 pub use summary::{CandidateRow, Row, rows};

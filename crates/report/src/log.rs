@@ -12,7 +12,7 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader};
 use std::path::Path;
 
-use formant_runtime::event::{MethodInfo, Phase, RunStarted};
+use formant_runtime::event::{MethodInfo, Phase, Ready, RunStarted, Runtime, Span};
 
 use crate::ReportError;
 
@@ -61,6 +61,8 @@ pub struct Evaluation {
     pub per_client: Vec<Option<f64>>,
     /// Wall time of the evaluation.
     pub seconds: f64,
+    /// When the models were ready, by the virtual clock.
+    pub clock: Option<Ready>,
     /// Whether a figure was not a number, which is what a diverged model scores.
     pub diverged: bool,
 }
@@ -82,6 +84,25 @@ pub struct RoundLog {
     pub seconds: Option<f64>,
     /// Client phases that failed.
     pub failures: Vec<Failure>,
+    /// Uploads that were refused.
+    pub refused: usize,
+    /// When it was closed, by the virtual clock.
+    pub clock: Option<f64>,
+    /// What clients did when, by the virtual clock.
+    pub activities: Vec<(usize, Activity, Span)>,
+}
+
+/// What a client or its link does in a stretch of time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Activity {
+    /// A broadcast is on its way to it.
+    Download,
+    /// It trains what is uploaded.
+    Shared,
+    /// It trains what stays.
+    Personal,
+    /// Its upload is on its way.
+    Upload,
 }
 
 /// What one kind of phase cost, summed over clients (and rounds).
@@ -125,6 +146,10 @@ pub struct Finish {
     pub seconds: f64,
     /// Hash of the final states.
     pub fingerprint: String,
+    /// Hash of the final server state.
+    pub server_fingerprint: Option<String>,
+    /// What the virtual clock says.
+    pub clock: Option<Runtime>,
     /// Why it stopped before its last round, if it did.
     pub stopped: Option<String>,
 }

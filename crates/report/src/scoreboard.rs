@@ -161,7 +161,19 @@ fn notes(entries: &[Entry], rows: &[Row]) -> Vec<String> {
     for (entry, row) in entries.iter().zip(rows).filter(|(entry, _)| entry.noted) {
         notes.push(format!("† {}: {}.", entry.name, troubles(row).join("; ")));
     }
+    notes.extend(clock_note(entries, rows));
     notes
+}
+
+/// What the virtual clock says, if there was one.
+fn clock_note(entries: &[Entry], rows: &[Row]) -> Option<String> {
+    let timed = entries.iter().zip(rows).filter_map(|(entry, row)| {
+        let idle = row.idle_share.unwrap_or_default() * 100.0;
+        Some(format!("{} {}, idle {idle:.0} %", entry.name, duration(row.clock_seconds?)))
+    });
+    let timed: Vec<String> = timed.collect();
+    let clock = format!("By the virtual clock, with the clients' idle time: {}.", timed.join("; "));
+    (!timed.is_empty()).then_some(clock)
 }
 
 fn troubles(row: &Row) -> Vec<String> {

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use formant_runtime::event::Phase;
+use formant_runtime::event::{Phase, Runtime};
 
 use crate::{Evaluation, Failure, MethodLog, RunLog};
 
@@ -54,6 +54,14 @@ pub struct Row {
     pub uploaded_bytes: u64,
     /// Samples trained on per second of the finished rounds' wall time, by all clients together.
     pub samples_per_second: Option<f64>,
+    /// Seconds until everything was over, by the virtual clock.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub clock_seconds: Option<f64>,
+    /// Share of these in which a client computed nothing, the mean over clients.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub idle_share: Option<f64>,
+    /// Uploads that were refused.
+    pub refused: usize,
     /// Client phases that failed.
     pub failed_phases: usize,
     /// The first of them.
@@ -87,6 +95,7 @@ fn row(method: &MethodLog, planned: usize) -> Row {
     let best_pm = best(method, |evaluation| evaluation.pm);
     let last = method.last().map(|(_, evaluation)| evaluation);
     let train_seconds = method.train_seconds();
+    let clock = method.finish.as_ref().and_then(|finish| finish.clock.as_ref());
     let so_far = train_seconds + method.evaluation_seconds();
     let at_best_pm = best_pm.and_then(|(round, _)| method.evaluations.get(&round));
     Row {
@@ -112,11 +121,19 @@ fn row(method: &MethodLog, planned: usize) -> Row {
         train_seconds,
         uploaded_bytes: method.uploaded_bytes(),
         samples_per_second: samples_per_second(method, train_seconds),
+        clock_seconds: clock.map(|clock| clock.seconds),
+        idle_share: clock.and_then(idle_share),
+        refused: method.rounds.values().map(|round| round.refused).sum(),
         failed_phases: method.failures().count(),
         first_failure: method.failures().next().cloned(),
         diverged_evaluations: method.evaluations.values().filter(|e| e.diverged).count(),
         stopped: method.finish.as_ref().and_then(|finish| finish.stopped.clone()),
     }
+}
+
+fn idle_share(clock: &Runtime) -> Option<f64> {
+    let mean = clock.idle.iter().sum::<f64>() / clock.idle.len() as f64;
+    (clock.seconds > 0.0 && mean.is_finite()).then(|| mean / clock.seconds)
 }
 
 fn candidates(method: &MethodLog) -> Vec<CandidateRow> {

@@ -2,18 +2,20 @@
 
 use crate::RuntimeError;
 use crate::files::{read, write_atomic};
-use crate::store::Stored;
+use crate::sim::Situation;
+use crate::store::{Kept, Stored};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::path::Path;
 
 /// The manifest's name in a run folder.
 pub const CHECKPOINT_FILE: &str = "checkpoint.json";
 
 /// The version of the manifest.
-const FORMAT: u32 = 2;
+const FORMAT: u32 = 3;
 
 /// Where a run stands. Everything after it can be computed again, bit for bit.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Checkpoint {
     pub(crate) format: u32,
     /// Index of the method under way; equal to the number of methods when the run is complete.
@@ -32,6 +34,12 @@ pub struct Checkpoint {
     pub server: Option<Stored>,
     /// Every client's state, absent where a client never took part.
     pub clients: Vec<Option<Stored>>,
+    /// Uploads that are not aggregated yet, and copies for personal phases to come.
+    pub kept: Kept,
+    /// Older broadcasts than the newest that somebody may still need.
+    pub broadcasts: BTreeMap<u64, Stored>,
+    /// Server, clients and clock, absent before the method's first checkpoint.
+    pub situation: Option<Situation>,
 }
 
 impl Checkpoint {
@@ -47,6 +55,9 @@ impl Checkpoint {
             version: 0,
             server: None,
             clients: Vec::new(),
+            kept: Kept::default(),
+            broadcasts: BTreeMap::new(),
+            situation: None,
         }
     }
 
@@ -82,6 +93,8 @@ impl Checkpoint {
 
     /// The states that the manifest names.
     pub(crate) fn stored(&self) -> impl Iterator<Item = &Stored> {
-        self.server.iter().chain(self.clients.iter().flatten())
+        let uploads = self.kept.uploads.iter().map(|(_, stored)| stored);
+        let states = self.server.iter().chain(self.clients.iter().flatten());
+        states.chain(uploads).chain(self.kept.sent.values()).chain(self.broadcasts.values())
     }
 }

@@ -46,6 +46,20 @@ pub enum Event {
         steps: u64,
         /// Mean objective over the phase's steps; absent when no step was made.
         loss: Option<f64>,
+        /// From when to when, by the virtual clock.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        clock: Option<Span>,
+    },
+    /// A broadcast reached a client, by the virtual clock.
+    Received {
+        /// The method's label.
+        method: String,
+        /// The round that it opens.
+        round: usize,
+        /// The client.
+        client: usize,
+        /// From when to when it was on its way.
+        clock: Span,
     },
     /// A client's upload was accepted.
     Uploaded {
@@ -57,6 +71,20 @@ pub enum Event {
         client: usize,
         /// Encoded size.
         bytes: u64,
+        /// From when to when it was on its way, by the virtual clock.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        clock: Option<Span>,
+    },
+    /// A client's upload was refused.
+    Refused {
+        /// The method's label.
+        method: String,
+        /// The round that it answers.
+        round: usize,
+        /// The client.
+        client: usize,
+        /// Why.
+        reason: String,
     },
     /// A client's phase failed. Its state stays as it was before the phase; if it was the shared
     /// phase, nothing of the client is aggregated and there is no personal phase.
@@ -82,6 +110,9 @@ pub enum Event {
         seconds: f64,
         /// Encoded size of one broadcast of this round.
         broadcast_bytes: u64,
+        /// When, by the virtual clock, in seconds.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        clock: Option<f64>,
     },
     /// Both models were scored.
     Evaluated(Evaluated),
@@ -95,6 +126,12 @@ pub enum Event {
         seconds: f64,
         /// Hash of the final server and client states, equal for equal bits.
         fingerprint: String,
+        /// Hash of the final server state alone.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        server_fingerprint: Option<String>,
+        /// What the virtual clock says.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        clock: Option<Runtime>,
         /// Why it stopped before its last round, if it did.
         stopped: Option<String>,
     },
@@ -105,8 +142,35 @@ pub enum Event {
     },
 }
 
+/// A stretch of time in seconds since the method began.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Span {
+    /// Its beginning.
+    pub start: f64,
+    /// Its end.
+    pub end: f64,
+}
+
+/// What the virtual clock says of a whole method.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Runtime {
+    /// Seconds until the last aggregation and the last personal phase were over.
+    pub seconds: f64,
+    /// Seconds of these in which a client computed nothing, in client order.
+    pub idle: Vec<f64>,
+}
+
+/// When an evaluation's models were ready, by the virtual clock.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Ready {
+    /// Seconds until the generic model was aggregated.
+    pub gm: f64,
+    /// Seconds until that and the last personal phase were over.
+    pub pm: f64,
+}
+
 /// The two phases of a client's round.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Phase {
     /// Trains what is uploaded.
@@ -191,6 +255,9 @@ pub struct Evaluated {
     pub pm: PersonalScore,
     /// Wall time of the evaluation.
     pub seconds: f64,
+    /// When the models were ready, by the virtual clock.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clock: Option<Ready>,
 }
 
 /// A model that could be called the generic one.
@@ -260,6 +327,7 @@ mod tests {
             gm_candidates: vec![Candidate { name: "b".into(), score: gm }],
             pm,
             seconds: 0.0,
+            clock: None,
         });
         let line = serde_json::to_string(&event).unwrap();
         let Event::Evaluated(read) = serde_json::from_str(&line).unwrap() else {

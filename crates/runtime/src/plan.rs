@@ -40,7 +40,8 @@ impl RunPlan {
     pub fn rules(&self, method: &MethodPlan) -> Protocol {
         let exists = method.method.has_personal_phase();
         let personal = Personal { exists, ..self.protocol.personal };
-        Protocol { personal, ..self.protocol.clone() }
+        let (clients, rounds) = (self.federation.clients.len(), self.rounds as u64);
+        Protocol { clients, rounds, personal, ..self.protocol.clone() }
     }
 
     /// Size of the set on which the GM is scored.

@@ -83,8 +83,13 @@ impl Equipment {
     }
 
     /// Samples that are trained on in so many seconds.
-    pub fn samples(&self, seconds: f64) -> u64 {
-        (seconds * self.samples_per_second).max(0.0) as u64
+    pub fn samples(&self, seconds: f64) -> f64 {
+        seconds * self.samples_per_second
+    }
+
+    /// Seconds until a message without weight arrives.
+    pub fn latency(&self) -> f64 {
+        self.latency
     }
 
     /// Seconds for so many bytes. Packets that are lost are sent again, which takes bandwidth.
@@ -130,7 +135,7 @@ mod tests {
     #[test]
     fn times_are_what_the_units_say() {
         let even = Profile { device_spread: 0.0, ..PROFILE }.draw(1, 0);
-        assert_eq!((even.compute(500), even.samples(0.5)), (0.5, 500));
+        assert_eq!((even.compute(500), even.samples(0.5)), (0.5, 500.0));
         let mut rng = Rng::new(1, Stream::Test, 0, 0);
         assert!((even.transfer(2_000_000, Way::Up, &mut rng) - 2.02).abs() < 1e-12);
         assert!((even.transfer(2_000_000, Way::Down, &mut rng) - 0.52).abs() < 1e-12);

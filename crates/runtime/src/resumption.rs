@@ -43,7 +43,10 @@ pub(crate) fn checkpoint(
     let whole = if checkpoint.round == 0 {
         checkpoint.server.is_none() && checkpoint.clients.is_empty()
     } else {
-        checkpoint.server.is_some() && checkpoint.clients.len() == plan.federation.clients.len()
+        let clients = plan.federation.clients.len();
+        checkpoint.server.is_some()
+            && checkpoint.clients.len() == clients
+            && checkpoint.situation.as_ref().is_some_and(|situation| situation.fits(clients))
     };
     if !whole || checkpoint.round > plan.rounds {
         return Err(RuntimeError::Damaged {

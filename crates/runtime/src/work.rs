@@ -167,13 +167,14 @@ impl Desk<'_> {
         )
     }
 
-    /// Samples of a phase of fixed epochs.
-    pub fn samples(&self, phase: Phase) -> u64 {
+    /// Samples of a round's phase of fixed epochs.
+    pub fn samples(&self, round: usize, phase: Phase) -> u64 {
         let method = &*self.plan.method;
         let samples = match phase {
             Phase::Shared => method.shared_work(self.train.len(), self.plan.shared.first.epochs),
             Phase::Personal => {
-                method.personal_work(self.train.len(), self.plan.personal.first.epochs)
+                let epochs = self.plan.personal.first.epochs;
+                method.personal_work(self.train.len(), epochs, (round, self.rounds))
             }
         };
         samples as u64

@@ -3,7 +3,7 @@
 //! JSON has no NaN: the recorder's `null` stands for it. The event vocabulary asks for numbers, so
 //! such a line would count as malformed, although it says something true and important.
 
-use formant_runtime::event::ClientSize;
+use formant_runtime::event::{ClientSize, Ready};
 use serde::{Deserialize, Deserializer};
 
 use super::Evaluation;
@@ -18,6 +18,8 @@ pub(super) struct LooseEvaluated {
     gm_candidates: Vec<LooseCandidate>,
     pm: LoosePersonalScore,
     seconds: f64,
+    #[serde(default)]
+    clock: Option<Ready>,
 }
 
 #[derive(Deserialize)]
@@ -48,7 +50,7 @@ struct LoosePersonalScore {
 impl LooseEvaluated {
     /// `clients` tells a client that diverged from one that has nothing to be scored on.
     pub(super) fn evaluation(self, clients: &[ClientSize]) -> Evaluation {
-        let Self { gm, gm_candidates, pm, seconds, .. } = self;
+        let Self { gm, gm_candidates, pm, seconds, clock, .. } = self;
         let scored = |client: usize| clients.get(client).is_none_or(|size| size.test > 0);
         let client_diverged =
             pm.per_client.iter().enumerate().any(|(id, score)| score.is_none() && scored(id));
@@ -68,6 +70,7 @@ impl LooseEvaluated {
             worst_decile: pm.worst_decile,
             per_client: pm.per_client,
             seconds,
+            clock,
         }
     }
 }

@@ -4,21 +4,23 @@ use std::collections::BTreeMap;
 use std::io::BufRead;
 use std::path::Path;
 
-use formant_runtime::event::{Event, FORMAT, RunStarted};
+use formant_runtime::event::{Event, FORMAT, Phase, RunStarted};
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::loose::LooseEvaluated;
-use super::{Failure, Finish, MethodLog, RoundLog, RunLog};
+use super::{Activity, Failure, Finish, MethodLog, RoundLog, RunLog};
 use crate::ReportError;
 
 /// The kinds of [`Event`] that are read as such. Any other is from a later Formant and skipped.
-const KINDS: [&str; 9] = [
+const KINDS: [&str; 11] = [
     "run_started",
     "method_started",
     "round_started",
     "phase_done",
+    "received",
     "uploaded",
+    "refused",
     "client_failed",
     "round_finished",
     "method_finished",
@@ -194,8 +196,24 @@ impl Reading {
                 let participants = participants.len();
                 method.rounds.insert(round, RoundLog { participants, ..RoundLog::default() });
             }
-            Event::PhaseDone { method, round, phase, seconds, samples, steps, loss, .. } => {
-                let totals = self.round(line, &method, round)?.phase_mut(phase);
+            Event::PhaseDone {
+                method,
+                round,
+                client,
+                phase,
+                seconds,
+                samples,
+                steps,
+                loss,
+                clock,
+            } => {
+                let kind = match phase {
+                    Phase::Shared => Activity::Shared,
+                    Phase::Personal => Activity::Personal,
+                };
+                let round = self.round(line, &method, round)?;
+                round.activities.extend(clock.map(|span| (client, kind, span)));
+                let totals = round.phase_mut(phase);
                 totals.phases += 1;
                 totals.seconds += seconds;
                 totals.samples = totals.samples.saturating_add(samples);
@@ -208,22 +226,45 @@ impl Reading {
                     None => totals.diverged += usize::from(steps > 0),
                 }
             }
-            Event::Uploaded { method, round, bytes, .. } => {
+            Event::Received { method, round, client, clock } => {
                 let round = self.round(line, &method, round)?;
+                round.activities.push((client, Activity::Download, clock));
+            }
+            Event::Refused { method, round, .. } => {
+                self.round(line, &method, round)?.refused += 1;
+            }
+            Event::Uploaded { method, round, client, bytes, clock } => {
+                let round = self.round(line, &method, round)?;
+                round.activities.extend(clock.map(|span| (client, Activity::Upload, span)));
                 round.uploaded_bytes = round.uploaded_bytes.saturating_add(bytes);
             }
             Event::ClientFailed { method, round, client, phase, error } => {
                 let failure = Failure { round, client, phase, error };
                 self.round(line, &method, round)?.failures.push(failure);
             }
-            Event::RoundFinished { method, round, seconds, broadcast_bytes } => {
+            Event::RoundFinished { method, round, seconds, broadcast_bytes, clock } => {
                 let round = self.round(line, &method, round)?;
                 round.seconds = Some(seconds);
                 round.broadcast_bytes = Some(broadcast_bytes);
+                round.clock = clock;
             }
-            Event::MethodFinished { method, rounds, seconds, fingerprint, stopped } => {
-                self.method(line, &method)?.finish =
-                    Some(Finish { rounds, seconds, fingerprint, stopped });
+            Event::MethodFinished {
+                method,
+                rounds,
+                seconds,
+                fingerprint,
+                server_fingerprint,
+                clock,
+                stopped,
+            } => {
+                self.method(line, &method)?.finish = Some(Finish {
+                    rounds,
+                    seconds,
+                    fingerprint,
+                    server_fingerprint,
+                    clock,
+                    stopped,
+                });
             }
             Event::RunFinished { seconds } => self.log.seconds = Some(seconds),
             Event::MethodStarted { method } => {
@@ -274,7 +315,9 @@ mod tests {
             Event::MethodStarted { .. } => "method_started",
             Event::RoundStarted { .. } => "round_started",
             Event::PhaseDone { .. } => "phase_done",
+            Event::Received { .. } => "received",
             Event::Uploaded { .. } => "uploaded",
+            Event::Refused { .. } => "refused",
             Event::ClientFailed { .. } => "client_failed",
             Event::RoundFinished { .. } => "round_finished",
             Event::Evaluated(_) => "evaluated",

@@ -38,6 +38,7 @@ pub(crate) fn started(methods: Vec<MethodInfo>, clients: usize, rounds: usize) -
 
 pub(crate) fn evaluated(method: &str, round: usize, gm: f64, pm: f64, clients: usize) -> Event {
     Event::Evaluated(Evaluated {
+        clock: None,
         method: method.to_owned(),
         round,
         gm: Score { accuracy: gm, loss: 1.0 - gm },
@@ -67,13 +68,20 @@ pub(crate) fn round(method: &str, round: usize, clients: usize, loss: Option<f64
                 samples: 50,
                 steps: 5,
                 loss,
+                clock: None,
             });
         }
         let method = method.to_owned();
-        events.push(Event::Uploaded { method, round, client, bytes: 1_000 });
+        events.push(Event::Uploaded { method, round, client, bytes: 1_000, clock: None });
     }
     let method = method.to_owned();
-    events.push(Event::RoundFinished { method, round, seconds: 2.0, broadcast_bytes: 900 });
+    events.push(Event::RoundFinished {
+        method,
+        round,
+        seconds: 2.0,
+        broadcast_bytes: 900,
+        clock: None,
+    });
     events
 }
 
@@ -89,6 +97,8 @@ pub(crate) fn failed(method: &str, round: usize, client: usize, error: &str) -> 
 
 pub(crate) fn finished(method: &str, rounds: usize, seconds: f64, stopped: Option<&str>) -> Event {
     Event::MethodFinished {
+        server_fingerprint: None,
+        clock: None,
         method: method.to_owned(),
         rounds,
         seconds,

@@ -4,7 +4,8 @@
 //! own while clients still train: the sum costs no time at the end of a round, and an upload lives
 //! only until its turn.
 
-use super::Session;
+use super::Course;
+use super::broadcasts::Broadcasts;
 use crate::RuntimeError;
 use crate::store::Store;
 use crate::sync::{lock, wait};
@@ -97,20 +98,28 @@ fn given_up() -> MethodError {
     MethodError::Storage("the round was given up".into())
 }
 
-impl Session<'_> {
-    /// Lets the server aggregate the uploads of `participants` while `work` makes them. Gives what
-    /// the work gives, and whether there was an upload at all: if not, the server is as it was.
+impl Course<'_> {
+    /// Lets the server aggregate the uploads of `participants` while `work` makes them. Without any
+    /// upload, the server is as it was.
     pub(super) fn aggregate_while<T>(
         &self,
-        round: usize,
+        round: u64,
         (server, participants): (&mut Value, &[usize]),
         store: &Store<'_>,
         work: impl FnOnce(&Inbox) -> Result<T, RuntimeError>,
-    ) -> Result<(T, bool), RuntimeError> {
+    ) -> Result<T, RuntimeError> {
         let inbox = Inbox::new();
         std::thread::scope(|scope| {
             let aggregation = scope.spawn(|| {
-                let outcome = self.aggregate(round, (server, participants), store, &inbox);
+                let mut parcels = participants.iter().filter_map(|&client| {
+                    match inbox.wait_for(client) {
+                        Some(true) => {}
+                        Some(false) => return None,
+                        None => return Some(Err(given_up())),
+                    }
+                    self.parcel((client, round), store)
+                });
+                let outcome = self.aggregate(round, server, &mut parcels);
                 if outcome.is_err() {
                     inbox.end(End::Failed);
                 }
@@ -124,44 +133,78 @@ impl Session<'_> {
                 Err(panic) => std::panic::resume_unwind(panic),
             };
             if inbox.failed() {
-                aggregated.and_then(|any| Ok((worked?, any)))
+                aggregated.and(worked)
             } else {
-                Ok((worked?, aggregated?))
+                let worked = worked?;
+                aggregated.map(|()| worked)
             }
         })
     }
 
+    /// Lets the server aggregate uploads that are all there. Those that answer an older broadcast
+    /// are brought up to date.
+    pub(super) fn aggregate_kept(
+        &self,
+        round: u64,
+        (server, uploads): (&mut Value, &[(usize, u64)]),
+        (store, broadcasts): (&Store<'_>, &Broadcasts),
+    ) -> Result<(), RuntimeError> {
+        let method = &*self.method.method;
+        let now = broadcasts.get(round, (store, method))?;
+        let mut parcels = uploads.iter().filter_map(|&(client, answered)| {
+            let mut parcel = self.parcel((client, answered), store)?;
+            if let Ok(parcel) = &mut parcel
+                && answered < round
+            {
+                let rebased = broadcasts
+                    .get(answered, (store, method))
+                    .map_err(|error| MethodError::Storage(error.to_string()))
+                    .and_then(|old| {
+                        let share = self.rules.weight(round - answered);
+                        method.rebase(&mut parcel.message, &old, &now, share)
+                    });
+                if let Err(error) = rebased {
+                    return Some(Err(error));
+                }
+                parcel.staleness = (round - answered) as usize;
+            }
+            Some(parcel)
+        });
+        self.aggregate(round, server, &mut parcels)
+    }
+
+    /// An upload with its weight.
+    fn parcel(
+        &self,
+        (client, answered): (usize, u64),
+        store: &Store<'_>,
+    ) -> Option<Result<Parcel, MethodError>> {
+        let weight = self.plan.federation.clients[client].train.len() as f64;
+        let message = store
+            .take_upload((client, answered))
+            .map_err(|error| MethodError::Storage(error.to_string()))
+            .transpose()?;
+        Some(message.map(|message| Parcel { client, weight, staleness: 0, message }))
+    }
+
     fn aggregate(
         &self,
-        round: usize,
-        (server, participants): (&mut Value, &[usize]),
-        store: &Store<'_>,
-        inbox: &Inbox,
-    ) -> Result<bool, RuntimeError> {
-        let mut parcels = participants.iter().filter_map(|&client| {
-            match inbox.wait_for(client) {
-                Some(true) => {}
-                Some(false) => return None,
-                None => return Some(Err(given_up())),
-            }
-            let weight = self.plan.federation.clients[client].train.len() as f64;
-            let message = store
-                .take_upload(client)
-                .map_err(|error| MethodError::Storage(error.to_string()))
-                .transpose()?;
-            Some(message.map(|message| Parcel { client, weight, staleness: 0, message }))
-        });
+        round: u64,
+        server: &mut Value,
+        parcels: &mut dyn Iterator<Item = Result<Parcel, MethodError>>,
+    ) -> Result<(), RuntimeError> {
         // Not before there is something to aggregate: a method may refuse to start with nothing.
-        let Some(first) = parcels.next() else { return Ok(false) };
+        let Some(first) = parcels.next() else { return Ok(()) };
         let mut parcels = std::iter::once(first).chain(parcels);
-        let rng = Rng::new(self.plan.seed, Stream::Server, round as u64, 0);
+        let rng = Rng::new(self.plan.seed, Stream::Server, round, 0);
         let clients = self.plan.federation.clients.len();
-        let mut central = Central { network: &*self.plan.network, rng, round, clients };
+        let network = &*self.plan.network;
+        let mut central = Central { network, rng, round: round as usize, clients };
         self.method.method.aggregate(server, &mut parcels, &mut central)?;
         // A method that does not look at its uploads (Local) leaves them behind.
         for parcel in parcels {
             parcel?;
         }
-        Ok(true)
+        Ok(())
     }
 }

@@ -1,6 +1,6 @@
 //! Scores both models: the GM on the global test set, every PM on its client's own.
 
-use super::Session;
+use super::Course;
 use super::crew::{Crew, EVALUATION_BATCH, EVALUATION_JOB};
 use super::turns::Turns;
 use crate::RuntimeError;
@@ -13,7 +13,7 @@ use formant_numerics::{Batch, Model, Network, NumericsError, Pass, Worker, accur
 use std::borrow::Cow;
 use std::time::Instant;
 
-impl Session<'_> {
+impl Course<'_> {
     /// Scores both models after a round. Nothing that training sees is changed.
     pub(super) fn evaluate(
         &self,
@@ -56,6 +56,7 @@ impl Session<'_> {
             gm_candidates,
             pm: personal_score(per_client, &sizes),
             seconds: started.elapsed().as_secs_f64(),
+            clock: None,
         })
     }
 

@@ -4,20 +4,28 @@
 //! `(seed, phase, round, client)`, uploads are summed in client order, and the log is written in
 //! client order: one, two or eight threads give the same bits.
 
+mod agenda;
 mod aggregation;
+mod broadcasts;
 mod crew;
+mod drive;
 mod evaluate;
+mod jobs;
 mod order;
-mod round;
 mod turns;
 
+pub(crate) use drive::Situation;
+
 use crate::checkpoint::Checkpoint;
-use crate::event::Event;
+use crate::event::{Event, Ready, Runtime};
 use crate::files::{create_folder, lock};
 use crate::recorder::{Observer, Recorder};
 use crate::store::Store;
 use crate::{MethodPlan, RunPlan, RuntimeError, resumption};
+use broadcasts::Broadcasts;
 use crew::Crew;
+use drive::{Drive, Milestone};
+use formant_federation::Protocol;
 use formant_methods::Value;
 use formant_numerics::{Model, Rng, Stream};
 use std::path::Path;
@@ -59,9 +67,9 @@ pub fn run(
     let mut crew = Crew::new(plan);
     let init = plan.network.init(&mut Rng::new(plan.seed, Stream::Init, 0, 0));
     while checkpoint.method < plan.methods.len() {
-        let session =
-            Session { plan, run_dir, init: &init, stop, method: &plan.methods[checkpoint.method] };
-        match session.run_method(&checkpoint, &mut crew, &mut recorder)? {
+        let method = &plan.methods[checkpoint.method];
+        let course = Course { plan, run_dir, init: &init, stop, method, rules: plan.rules(method) };
+        match course.run_method(&checkpoint, &mut crew, &mut recorder)? {
             Some(next) => checkpoint = next,
             None => return Ok(Outcome::Interrupted),
         }
@@ -70,15 +78,16 @@ pub fn run(
 }
 
 /// One method of a run under way.
-struct Session<'a> {
+struct Course<'a> {
     plan: &'a RunPlan,
     run_dir: &'a Path,
     init: &'a Model,
     stop: &'a AtomicBool,
     method: &'a MethodPlan,
+    rules: Protocol,
 }
 
-impl Session<'_> {
+impl Course<'_> {
     /// Runs a method from a checkpoint to its end; gives the checkpoint at the start of the next
     /// method, or `None` if it was asked to stop.
     fn run_method(
@@ -94,11 +103,11 @@ impl Session<'_> {
         store.sweep(from.stored());
         std::thread::scope(|scope| {
             let _background = store.in_background(scope);
-            self.run_rounds(from, &store, crew, recorder)
+            self.run_to_the_end(from, &store, crew, recorder)
         })
     }
 
-    fn run_rounds(
+    fn run_to_the_end(
         &self,
         from: &Checkpoint,
         store: &Store<'_>,
@@ -106,7 +115,7 @@ impl Session<'_> {
         recorder: &mut Recorder<'_>,
     ) -> Result<Option<Checkpoint>, RuntimeError> {
         let method = &*self.method.method;
-        let mut server = match &from.server {
+        let server = match &from.server {
             Some(stored) => method.decode_server(&store.load(stored)?)?,
             None => method.start_server(self.init),
         };
@@ -115,47 +124,118 @@ impl Session<'_> {
                 store.adopt(client, stored.clone());
             }
         }
+        store.adopt_uploads(&from.kept);
         let clock = Clock { started: Instant::now(), before: from };
-        let label = self.method.label.clone();
         if from.round == 0 {
-            recorder.record(&Event::MethodStarted { method: label.clone() })?;
+            recorder.record(&Event::MethodStarted { method: self.method.label.clone() })?;
         }
-        let mut round = from.round;
-        let mut stopped = None;
-        while round < self.plan.rounds && stopped.is_none() {
-            round += 1;
-            stopped = self.run_round(round, &mut server, store, crew, recorder)?;
-            if stopped.is_none()
-                && (round.is_multiple_of(self.plan.evaluation.every) || round == self.plan.rounds)
-            {
-                let evaluated = self.evaluate(round, &server, store, crew)?;
-                recorder.record(&Event::Evaluated(evaluated))?;
+        let situation = from.situation.clone().unwrap_or_else(|| Situation::new(self));
+        let newest = method.broadcast(&server)?;
+        let broadcasts =
+            Broadcasts::new(situation.round().max(1), newest, from.broadcasts.clone())?;
+        let mut drive =
+            Drive { course: self, situation, server, broadcasts, store, crew, prepared: None };
+        if from.round == 0 {
+            drive.begin(recorder)?;
+        }
+        let Some((round, stopped)) = self.run_rounds(from, &mut drive, recorder, &clock)? else {
+            return Ok(None);
+        };
+        self.finish((from, &clock), &drive, (round, stopped), recorder)
+    }
+
+    /// Runs rounds to the end: gives how many were done, and why no more; `None` if it was asked to
+    /// stop.
+    fn run_rounds(
+        &self,
+        from: &Checkpoint,
+        drive: &mut Drive<'_, '_>,
+        recorder: &mut Recorder<'_>,
+        clock: &Clock<'_>,
+    ) -> Result<Option<(usize, Option<String>)>, RuntimeError> {
+        let mut started = Instant::now();
+        let (mut round, mut milestone) = (from.round, None);
+        loop {
+            let reached = match milestone.take() {
+                Some(reached) => reached,
+                None => drive.go_on(recorder)?,
+            };
+            match reached {
+                Milestone::Stopped(why) => return Ok(Some((round, Some(why)))),
+                Milestone::Over => {
+                    let stopped = drive.compute(recorder)?;
+                    self.evaluate_after(round, drive, recorder)?;
+                    return Ok(Some((round, stopped)));
+                }
+                Milestone::Aggregated(done) => round = done as usize,
             }
+            recorder.record(&Event::RoundFinished {
+                method: self.method.label.clone(),
+                round,
+                seconds: started.elapsed().as_secs_f64(),
+                broadcast_bytes: drive.broadcasts.bytes(),
+                clock: self.is_timed().then(|| drive.situation.ready().0),
+            })?;
+            let last = round == self.plan.rounds;
+            if !last && round.is_multiple_of(self.plan.evaluation.every) {
+                if let Some(why) = drive.compute(recorder)? {
+                    return Ok(Some((round, Some(why))));
+                }
+                self.evaluate_after(round, drive, recorder)?;
+            }
+            started = Instant::now();
+            milestone = drive.open_next(round as u64, recorder)?;
             recorder.flush()?;
             let interrupted = self.stop.load(Ordering::Relaxed);
-            let last = round == self.plan.rounds || stopped.is_some();
             if !last && (interrupted || round.is_multiple_of(self.plan.checkpoint_every)) {
-                self.save(from, (round, &server), store, recorder, &clock)?;
+                self.save(from, (round, drive), recorder, clock)?;
                 if interrupted {
                     return Ok(None);
                 }
             }
         }
+    }
+
+    fn evaluate_after(
+        &self,
+        round: usize,
+        drive: &mut Drive<'_, '_>,
+        recorder: &mut Recorder<'_>,
+    ) -> Result<(), RuntimeError> {
+        let mut evaluated = self.evaluate(round, &drive.server, drive.store, drive.crew)?;
+        let (gm, pm) = drive.situation.ready();
+        evaluated.clock = self.is_timed().then_some(Ready { gm, pm });
+        recorder.record(&Event::Evaluated(evaluated))
+    }
+
+    /// Closes the method's part of the log; gives the checkpoint at the start of the next one.
+    fn finish(
+        &self,
+        (from, clock): (&Checkpoint, &Clock<'_>),
+        drive: &Drive<'_, '_>,
+        (rounds, stopped): (usize, Option<String>),
+        recorder: &mut Recorder<'_>,
+    ) -> Result<Option<Checkpoint>, RuntimeError> {
+        let (fingerprint, server_fingerprint) = self.fingerprint(&drive.server, drive.store)?;
+        let (_, seconds) = drive.situation.ready();
+        let idle = drive.situation.idle();
         recorder.record(&Event::MethodFinished {
-            method: label,
-            rounds: if stopped.is_some() { round - 1 } else { round },
+            method: self.method.label.clone(),
+            rounds,
             seconds: clock.method_seconds(),
-            fingerprint: self.fingerprint(&server, store)?,
+            fingerprint,
+            server_fingerprint: Some(server_fingerprint),
+            clock: self.is_timed().then_some(Runtime { seconds, idle }),
             stopped,
         })?;
         let index = from.method + 1;
-        if index == self.plan.methods.len() {
+        let finished = index == self.plan.methods.len();
+        if finished {
             recorder.record(&Event::RunFinished { seconds: clock.run_seconds() })?;
         }
         let next = Checkpoint::at_method(index, recorder.sync()?, clock.run_seconds());
         next.write(self.run_dir)?;
-        store.sweep(next.stored());
-        let finished = index == self.plan.methods.len();
+        drive.store.sweep(next.stored());
         if self.stop.load(Ordering::Relaxed) && !finished {
             return Ok(None);
         }
@@ -165,26 +245,32 @@ impl Session<'_> {
     fn save(
         &self,
         from: &Checkpoint,
-        (round, server): (usize, &Value),
-        store: &Store<'_>,
+        (round, drive): (usize, &Drive<'_, '_>),
         recorder: &mut Recorder<'_>,
         clock: &Clock<'_>,
     ) -> Result<(), RuntimeError> {
-        let server = Some(store.write_value("server", server)?);
-        let clients = store.persist(self.plan.federation.clients.len())?;
+        let store = drive.store;
         let checkpoint = Checkpoint {
             round,
+            server: Some(store.write_value("server", &drive.server)?),
+            clients: store.persist(self.plan.federation.clients.len())?,
+            kept: store.persist_uploads()?,
+            broadcasts: drive.broadcasts.older().clone(),
+            situation: Some(drive.situation.clone()),
             log_bytes: recorder.sync()?,
             method_seconds: clock.method_seconds(),
             run_seconds: clock.run_seconds(),
             version: store.version(),
-            server,
-            clients,
             ..from.clone()
         };
         checkpoint.write(self.run_dir)?;
         store.sweep(checkpoint.stored());
         Ok(())
+    }
+
+    /// Whether the virtual clock has anything to say.
+    fn is_timed(&self) -> bool {
+        !self.plan.profile.is_instant()
     }
 
     /// A client's state, made the first time it is asked for.
@@ -193,10 +279,15 @@ impl Session<'_> {
         store.take(client, || method.start_client(self.init))
     }
 
-    /// A hash of the final states of server and clients, in client order.
-    fn fingerprint(&self, server: &Value, store: &Store<'_>) -> Result<String, RuntimeError> {
+    /// A hash of the final states of server and clients, in client order, and one of the server's.
+    fn fingerprint(
+        &self,
+        server: &Value,
+        store: &Store<'_>,
+    ) -> Result<(String, String), RuntimeError> {
         let mut hash = Xxh3::new();
         hash.update(&server.encode()?);
+        let alone = format!("{:032x}", hash.digest128());
         let clients: Vec<usize> = (0..self.plan.federation.clients.len()).collect();
         let _ahead = store.read_ahead(&clients);
         let mut bytes = Vec::new();
@@ -207,7 +298,7 @@ impl Session<'_> {
             hash.update(&bytes);
             store.give_back(client, state, false)?;
         }
-        Ok(format!("{:032x}", hash.digest128()))
+        Ok((format!("{:032x}", hash.digest128()), alone))
     }
 }
 

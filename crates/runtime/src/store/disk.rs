@@ -16,6 +16,9 @@ use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 /// The file whose parts hold client states and uploads.
 const SHARED: &str = "values.bin";
 
+/// Beginnings of the names of values with files of their own.
+const OWN: [&str; 2] = ["server-", "broadcast-"];
+
 /// A value on disk.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Stored {
@@ -106,12 +109,15 @@ impl Disk {
         lock(&self.slots).release(stored.offset, stored.bytes);
     }
 
-    /// Gives up everything but what a checkpoint names; says what of it lies in the shared file,
-    /// and where.
-    pub(super) fn sweep<'a>(&self, keep: impl Iterator<Item = &'a Stored>) -> HashSet<u64> {
+    /// Gives up everything but what a checkpoint names; says where that lies in the shared file, and
+    /// which files of their own are of it.
+    pub(super) fn sweep<'a>(
+        &self,
+        keep: impl Iterator<Item = &'a Stored>,
+    ) -> (HashSet<u64>, HashSet<String>) {
         let (shared, own): (Vec<&Stored>, Vec<&Stored>) = keep.partition(|s| s.file == SHARED);
         let pinned = shared.iter().map(|stored| stored.offset).collect();
-        let own: HashSet<&str> = own.into_iter().map(|stored| stored.file.as_str()).collect();
+        let own: HashSet<String> = own.into_iter().map(|stored| stored.file.clone()).collect();
         let mut slots = lock(&self.slots);
         *slots = Slots::of(shared.iter().map(|stored| (stored.offset, stored.bytes)).collect());
         let end = slots.end();
@@ -127,12 +133,17 @@ impl Disk {
         for entry in std::fs::read_dir(&self.folder).into_iter().flatten().flatten() {
             let name = entry.file_name();
             let Some(name) = name.to_str() else { continue };
-            let ours = name.starts_with("server-") && !own.contains(name);
+            let ours = OWN.iter().any(|own| name.starts_with(own)) && !own.contains(name);
             if ours || name == SHARED && end == 0 {
                 let _ = std::fs::remove_file(entry.path());
             }
         }
-        pinned
+        (pinned, own)
+    }
+
+    /// Removes a file of its own; one too many costs space, not correctness.
+    pub(super) fn remove_file(&self, stored: &Stored) {
+        let _ = std::fs::remove_file(self.folder.join(&stored.file));
     }
 }
 

@@ -18,12 +18,13 @@ mod tests;
 mod uploads;
 
 pub(crate) use disk::Stored;
+pub(crate) use uploads::Kept;
 
 use crate::RuntimeError;
 use crate::sync::{lock, wait};
 use disk::Disk;
 use formant_methods::{ErasedMethod, MethodError, Value};
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use uploads::Waiting;
@@ -73,7 +74,11 @@ struct Inner {
     version: u64,
     /// Where the states lie that the last checkpoint names.
     pinned: HashSet<u64>,
-    uploads: HashMap<usize, Waiting>,
+    /// Files of their own that it names.
+    named: HashSet<String>,
+    uploads: HashMap<(usize, u64), Waiting>,
+    /// Copies of the clients' newest uploads.
+    sent: BTreeMap<usize, Stored>,
     /// Bytes of uploads in memory.
     uploaded: Queue,
     /// Clients whose states are to be written; some may have been taken back since.
@@ -134,7 +139,9 @@ impl<'m> Store<'m> {
             resident: 0,
             version,
             pinned: HashSet::new(),
+            named: HashSet::new(),
             uploads: HashMap::new(),
+            sent: BTreeMap::new(),
             uploaded: Queue::new(queue),
             queue: VecDeque::new(),
             writing: Queue::new(queue),
@@ -305,6 +312,13 @@ impl<'m> Store<'m> {
         self.disk.write_file(format!("{name}-{version}.bin"), value)
     }
 
+    /// Removes a value that has a file of its own, unless the last checkpoint names it.
+    pub(crate) fn remove_value(&self, stored: &Stored) {
+        if !self.lock().named.contains(&stored.file) {
+            self.disk.remove_file(stored);
+        }
+    }
+
     /// Reads and verifies a value.
     pub(crate) fn load(&self, stored: &Stored) -> Result<Vec<u8>, RuntimeError> {
         let mut bytes = Vec::new();
@@ -315,6 +329,8 @@ impl<'m> Store<'m> {
     /// Keeps what a checkpoint names until the next one, and gives up all else. Called between
     /// rounds, after [`Store::persist`] or when all states may go.
     pub(crate) fn sweep<'a>(&self, keep: impl Iterator<Item = &'a Stored>) {
-        self.lock().pinned = self.disk.sweep(keep);
+        let (pinned, named) = self.disk.sweep(keep);
+        let mut inner = self.lock();
+        (inner.pinned, inner.named) = (pinned, named);
     }
 }

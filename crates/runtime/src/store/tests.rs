@@ -244,14 +244,14 @@ fn uploads_beyond_their_room_wait_on_disk() {
     for client in 0..4 {
         let upload = bench.method.start_server(&init(client as f32));
         let upload = bench.method.broadcast(&upload).unwrap();
-        store.put_upload(client, upload).unwrap();
+        store.put_upload((client, 1), upload).unwrap();
     }
     assert_eq!(bench.length(), SLOT + STATE);
     for client in 0..4 {
-        let upload = store.take_upload(client).unwrap().unwrap();
+        let upload = store.take_upload((client, 1)).unwrap().unwrap();
         assert_eq!(number(&upload), client as f32);
     }
-    assert!(store.take_upload(0).unwrap().is_none());
+    assert!(store.take_upload((0, 1)).unwrap().is_none());
     assert_eq!(store.lock().uploaded.used, 0);
     // What they took is free again.
     assert_eq!(store.disk.write(&state(&*bench.method, 0.0)).unwrap().offset, 0);

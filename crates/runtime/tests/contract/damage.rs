@@ -46,7 +46,7 @@ fn a_damaged_checkpoint_is_named() {
 #[test]
 fn a_checkpoint_of_a_later_format_or_without_its_states_is_refused() {
     for (from, to, expected) in [
-        ("\"format\": 2", "\"format\": 9", "format 9 where this version reads 2"),
+        ("\"format\": 3", "\"format\": 9", "format 9 where this version reads 3"),
         ("\"round\": 2", "\"round\": 0", "does not name a state for round 0"),
         ("\"round\": 2", "\"round\": 70", "does not name a state for round 70"),
     ] {

@@ -12,6 +12,7 @@ mod log;
 mod problem;
 mod reductions;
 mod resumption;
+mod schedules;
 mod separation;
 mod sgd;
 mod spoiler;

@@ -96,8 +96,8 @@ impl ErasedMethod for Spoiler {
         self.ditto.shared_work(samples, epochs)
     }
 
-    fn personal_work(&self, samples: usize, epochs: usize) -> usize {
-        self.ditto.personal_work(samples, epochs)
+    fn personal_work(&self, samples: usize, epochs: usize, round: (usize, usize)) -> usize {
+        self.ditto.personal_work(samples, epochs, round)
     }
 
     fn allows_stale_uploads(&self) -> bool {
