@@ -1,5 +1,7 @@
 //! The command line.
 
+pub(crate) mod cert;
+
 use clap::builder::RangedI64ValueParser;
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
@@ -49,6 +51,8 @@ pub(crate) enum Command {
     Data(DataArgs),
     /// Write a fully commented experiment.toml
     Init(InitArgs),
+    /// Make, list and revoke the certificates of a federation over the network
+    Cert(cert::CertArgs),
 }
 
 /// What `run`, `sweep` and `data show` share: an experiment and changes to it.
@@ -213,6 +217,21 @@ Examples:
   formant data show --set data.alpha=0.1 --set data.clients=50
   formant data show --set data.partition=pathological --set data.classes_per_client=2")]
     Show(ExperimentArgs),
+    /// Write every client's data to a file of its own, as a real client holds it
+    #[command(after_help = "\
+Examples:
+  formant data export --out shares
+  formant data export experiment.toml --out shares --set data.clients=5")]
+    Export(ExportArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ExportArgs {
+    #[command(flatten)]
+    pub(crate) experiment: ExperimentArgs,
+    /// Folder of the files, new or empty
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: PathBuf,
 }
 
 #[derive(Debug, Args)]

@@ -1,6 +1,7 @@
 //! `formant data`.
 
 use crate::args::{DataArgs, DataCommand, ExperimentArgs};
+use crate::export::export;
 use crate::output::{colour_on_stdout, print};
 use crate::run;
 use formant_data::{CATALOGUE, CatalogueEntry, data_dir, show};
@@ -12,6 +13,7 @@ pub(crate) fn data(args: DataArgs) -> anyhow::Result<ExitCode> {
     match args.command {
         DataCommand::List { data_dir } => list(data_dir.as_deref()),
         DataCommand::Show(args) => show(&args),
+        DataCommand::Export(args) => export(&args),
     }
 }
 

@@ -1,7 +1,9 @@
 //! `formant`: personalized federated learning in one binary.
 
 mod args;
+mod cert;
 mod data;
+mod export;
 mod folder;
 mod grid;
 mod interrupt;
@@ -27,6 +29,7 @@ fn main() -> ExitCode {
         Command::Networks(args) => list::networks(&args),
         Command::Data(args) => data::data(args),
         Command::Init(args) => list::init(&args),
+        Command::Cert(args) => cert::cert(&args),
     };
     match outcome {
         Ok(code) => code,

@@ -132,6 +132,34 @@ pub(crate) fn entry(name: &str) -> Result<&'static CatalogueEntry, DataError> {
     })
 }
 
+/// What is known of a dataset without its files.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Description {
+    /// The shape of one image.
+    pub shape: Shape,
+    /// A name for every class.
+    pub class_names: Vec<String>,
+    /// One normalisation a channel.
+    pub normalisation: Vec<Normalisation>,
+}
+
+/// What is known of a dataset of the [`CATALOGUE`] without its files. A client that holds its own
+/// data needs no more.
+///
+/// ```
+/// let cifar = formant_data::description("cifar10")?;
+/// assert_eq!((cifar.shape.channels, cifar.class_names.len()), (3, 10));
+/// # Ok::<(), formant_data::DataError>(())
+/// ```
+pub fn description(name: &str) -> Result<Description, DataError> {
+    let entry = entry(name)?;
+    Ok(Description {
+        shape: entry.shape,
+        class_names: entry.class_names.iter().map(ToString::to_string).collect(),
+        normalisation: entry.normalisation.to_vec(),
+    })
+}
+
 const MNIST_NORMALISATION: &[Normalisation] = &[Normalisation::new(0.1307, 0.3081)];
 
 /// Images and labels of train, images and labels of test.

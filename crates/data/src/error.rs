@@ -135,4 +135,28 @@ pub enum DataError {
         /// Samples promised to each client.
         min_samples: usize,
     },
+
+    /// A client's own file could not be read or written.
+    #[error("cannot {action} {path}: {source}\nhint: {remedy}", path = .path.display())]
+    ShareFile {
+        /// Read or write.
+        action: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// The refusal.
+        source: std::io::Error,
+        /// What to do about it.
+        remedy: &'static str,
+    },
+
+    /// A client's own file does not hold what it should.
+    #[error("{file}: {found}\nhint: {remedy}")]
+    Share {
+        /// The file, or where else the data came from.
+        file: String,
+        /// The tensor, what it holds and what it should hold.
+        found: String,
+        /// What to do about it.
+        remedy: String,
+    },
 }

@@ -42,13 +42,15 @@ mod idx;
 mod images;
 mod partition;
 mod repair;
+mod share;
 pub mod show;
 mod split;
 
-pub use catalogue::{CATALOGUE, CatalogueEntry};
+pub use catalogue::{CATALOGUE, CatalogueEntry, Description, description};
 pub use dataset::Dataset;
 pub use error::DataError;
 pub use federation::{ClientData, Federation, Split};
 pub use folder::data_dir;
 pub use images::{Images, Normalisation};
 pub use partition::{Partition, PartitionPlan};
+pub use share::{Samples, Share};

@@ -5,6 +5,7 @@ pub mod client;
 mod codec;
 mod durable;
 mod error;
+pub mod identity;
 mod journal;
 mod model;
 mod score;

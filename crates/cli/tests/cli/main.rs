@@ -9,9 +9,11 @@ macro_rules! snapshot {
     };
 }
 
+mod certificates;
 mod interruption;
 mod listings;
 mod refusals;
 mod runs;
+mod shares;
 mod sweeps;
 mod terminal;

@@ -1,0 +1,161 @@
+//! `formant cert`.
+
+use crate::args::cert::{
+    CertArgs, CertClientArgs, CertCommand, CertInitArgs, CertListArgs, CertRevokeArgs,
+    CertServerArgs, HostArgs,
+};
+use crate::output::{pasteable, print, print_json};
+use formant_network::identity::{
+    Authority, DEFAULT_HOSTS, Entry, IssuedServer, Kind, Ledger, Standing, Validity, file,
+};
+use jiff::Timestamp;
+use serde_json::json;
+use std::fmt::Write as _;
+use std::path::Path;
+use std::process::ExitCode;
+
+pub(crate) fn cert(args: &CertArgs) -> anyhow::Result<ExitCode> {
+    let said = match &args.command {
+        CertCommand::Init(args) => init(args),
+        CertCommand::Server(args) => server(args),
+        CertCommand::Client(args) => client(args),
+        CertCommand::Revoke(args) => revoke(args),
+        CertCommand::List(args) => return list(args),
+    }?;
+    print(&said)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn init(args: &CertInitArgs) -> anyhow::Result<String> {
+    let dir = &args.place.dir;
+    let validity = Validity::days(args.days)?;
+    let hosts = hosts(&args.names);
+    // Refused before an authority is made.
+    Authority::check_hosts(&hosts)?;
+    let mut authority = Authority::create(dir, validity, args.force)?;
+    let server = authority.issue_server(&hosts, validity)?;
+    let mut text = String::new();
+    writeln!(text, "made an authority, good until {}", day(authority.expires()))?;
+    writeln!(text, "  {}", dir.join(file::AUTHORITY).display())?;
+    writeln!(text, "  {}  never leaves this machine", dir.join(file::AUTHORITY_KEY).display())?;
+    text.push_str(&made_server(&server, dir)?);
+    writeln!(text, "\nEvery client gets its own bundle, and nothing else:")?;
+    writeln!(text, "  formant cert client NAME{}", dir_flag(dir))?;
+    writeln!(
+        text,
+        "Whoever has {} can admit anybody: keep a backup in a safe place.",
+        file::AUTHORITY_KEY
+    )?;
+    if args.force {
+        writeln!(text, "Certificates of a former authority in {} are worthless.", dir.display())?;
+    }
+    Ok(text)
+}
+
+fn server(args: &CertServerArgs) -> anyhow::Result<String> {
+    let dir = &args.place.dir;
+    let validity = Validity::days(args.days)?;
+    let issued = Authority::open(dir)?.issue_server(&hosts(&args.names), validity)?;
+    let mut text = made_server(&issued, dir)?;
+    text.push_str("\nA running server uses it after a restart.\n");
+    Ok(text)
+}
+
+fn made_server(server: &IssuedServer, dir: &Path) -> anyhow::Result<String> {
+    let mut text = String::new();
+    let (hosts, until) = (server.entry.name.replace(' ', ", "), day(server.entry.expires));
+    writeln!(text, "made the server's certificate for {hosts}, good until {until}")?;
+    writeln!(text, "  {}", server.certificate.display())?;
+    writeln!(text, "  {}  goes nowhere but to the server", server.key.display())?;
+    let needed = [file::AUTHORITY, file::SERVER, file::SERVER_KEY, file::REVOKED];
+    let needed = needed.map(|name| pasteable(&dir.join(name))).join(" ");
+    writeln!(text, "\nIf the server is another machine, copy these files to it:\n  {needed}")?;
+    Ok(text)
+}
+
+fn client(args: &CertClientArgs) -> anyhow::Result<String> {
+    let validity = Validity::days(args.days)?;
+    let issued = Authority::open(&args.place.dir)?.issue_client(&args.name, validity)?;
+    let (files, until) = (&issued.files, day(issued.entry.expires));
+    let mut text = String::new();
+    writeln!(text, "made a certificate for {}, good until {until}", args.name)?;
+    writeln!(text, "  {}  all that this client needs", files.bundle.display())?;
+    writeln!(text, "  {}", files.certificate.display())?;
+    writeln!(text, "  {}", files.key.display())?;
+    writeln!(text, "\nHand the bundle to the client in a safe way, such as scp: whoever has it")?;
+    writeln!(text, "can take part as {}. If it gets lost:", args.name)?;
+    writeln!(text, "  formant cert revoke {}{}", args.name, dir_flag(&args.place.dir))?;
+    Ok(text)
+}
+
+fn revoke(args: &CertRevokeArgs) -> anyhow::Result<String> {
+    let dir = &args.place.dir;
+    let revoked = Authority::open(dir)?.revoke(&args.name)?;
+    let mut text = String::new();
+    if revoked.is_empty() {
+        writeln!(text, "{} was revoked already; the list is signed anew", args.name)?;
+    }
+    for entry in &revoked {
+        writeln!(text, "revoked the certificate of {}, serial {}", entry.name, entry.serial)?;
+    }
+    let list = dir.join(file::REVOKED);
+    writeln!(text, "  {}", list.display())?;
+    writeln!(text, "\nA server that reads this file refuses it from now on, without a restart.")?;
+    writeln!(text, "If the server is another machine, copy the file to it.")?;
+    Ok(text)
+}
+
+fn list(args: &CertListArgs) -> anyhow::Result<ExitCode> {
+    let ledger = Ledger::read(&args.place.dir)?;
+    let now = Timestamp::now();
+    if args.json {
+        let rows: Vec<_> = ledger.entries().iter().map(|entry| row(entry, now)).collect();
+        print_json(&rows)?;
+    } else {
+        print(&table(ledger.entries(), now)?)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn row(entry: &Entry, now: Timestamp) -> serde_json::Value {
+    json!({
+        "kind": entry.kind, "name": entry.name, "serial": entry.serial,
+        "expires": entry.expires, "revoked": entry.revoked, "standing": entry.standing(now),
+    })
+}
+
+fn table(entries: &[Entry], now: Timestamp) -> anyhow::Result<String> {
+    let mut text = String::new();
+    let width = entries.iter().map(|entry| entry.name.chars().count()).max().unwrap_or(0).max(4);
+    writeln!(text, "{:6}  {:width$}  {:8}  {:10}  serial", "", "name", "", "until")?;
+    for entry in entries {
+        let kind = match entry.kind {
+            Kind::Server => "server",
+            Kind::Client => "client",
+        };
+        let standing = match entry.standing(now) {
+            Standing::Valid => "valid",
+            Standing::Expired => "expired",
+            Standing::Revoked => "revoked",
+        };
+        let (name, until, serial) = (&entry.name, day(entry.expires), &entry.serial);
+        writeln!(text, "{kind}  {name:width$}  {standing:8}  {until}  {serial}")?;
+    }
+    Ok(text)
+}
+
+fn hosts(args: &HostArgs) -> Vec<&str> {
+    if args.hosts.is_empty() {
+        return DEFAULT_HOSTS.to_vec();
+    }
+    args.hosts.iter().map(String::as_str).collect()
+}
+
+fn day(moment: Timestamp) -> String {
+    moment.strftime("%Y-%m-%d").to_string()
+}
+
+/// `--dir` for a command that follows, where it is needed.
+fn dir_flag(dir: &Path) -> String {
+    if dir == Path::new("certs") { String::new() } else { format!(" --dir {}", pasteable(dir)) }
+}

@@ -1,0 +1,109 @@
+//! `formant data export`.
+
+use crate::args::ExportArgs;
+use crate::output::print;
+use crate::run;
+use anyhow::bail;
+use formant_data::{Federation, Share};
+use formant_runtime::{RuntimeError, files};
+use indicatif::{ProgressBar, ProgressDrawTarget};
+use std::fmt::Write as _;
+use std::io::ErrorKind;
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+/// Of more clients than this, only the first are printed.
+const MOST_SHOWN: usize = 40;
+
+pub(crate) fn export(args: &ExportArgs) -> anyhow::Result<ExitCode> {
+    let experiment = run::experiment(&args.experiment, &[])?;
+    check_empty(&args.out)?;
+    let federation = experiment.federation()?;
+    files::create_folder(&args.out)?;
+    let clients = federation.clients.len();
+    let bar = LateBar::new(clients);
+    for client in 0..clients {
+        Share::of_client(&federation, client).write(&args.out.join(name(client, clients)))?;
+        bar.advance();
+    }
+    bar.finish();
+    print(&table(&federation, &args.out)?)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Files of an earlier export would be mistaken for clients of this one.
+fn check_empty(folder: &Path) -> anyhow::Result<()> {
+    let found = match std::fs::read_dir(folder) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(RuntimeError::file("use", folder, error).into()),
+        Ok(mut entries) => entries.next(),
+    };
+    if let Some(Ok(found)) = found {
+        bail!(
+            "{} is not empty: it holds {}\nhint: choose a new folder with --out, or empty this one",
+            folder.display(),
+            found.file_name().to_string_lossy()
+        );
+    }
+    Ok(())
+}
+
+/// `client-007.safetensors`, with as many digits as the last client needs.
+fn name(client: usize, clients: usize) -> String {
+    let digits = clients.saturating_sub(1).to_string().len().max(3);
+    format!("client-{client:0digits$}.safetensors")
+}
+
+fn table(federation: &Federation, out: &Path) -> anyhow::Result<String> {
+    let clients = federation.clients.len();
+    let mut text = String::new();
+    writeln!(text, "{:>6} {:>7} {:>10} {:>7}  file", "client", "train", "validation", "test")?;
+    for (client, held) in federation.clients.iter().enumerate().take(MOST_SHOWN) {
+        let (train, validation, test) = (held.train.len(), held.validation.len(), held.test.len());
+        let file = name(client, clients);
+        writeln!(text, "{client:>6} {train:>7} {validation:>10} {test:>7}  {file}")?;
+    }
+    if clients > MOST_SHOWN {
+        writeln!(text, "… and {} more", clients - MOST_SHOWN)?;
+    }
+    let files = if clients == 1 { "file" } else { "files" };
+    writeln!(text, "\nwrote {clients} {files} to {}", out.display())?;
+    Ok(text)
+}
+
+/// A bar that is drawn only if the work takes more than a moment.
+struct LateBar {
+    bar: ProgressBar,
+    start: Instant,
+}
+
+impl LateBar {
+    fn new(steps: usize) -> Self {
+        let bar = ProgressBar::with_draw_target(Some(steps as u64), ProgressDrawTarget::hidden());
+        Self { bar, start: Instant::now() }
+    }
+
+    fn advance(&self) {
+        if self.bar.is_hidden() && self.start.elapsed() > Duration::from_secs(1) {
+            self.bar.set_draw_target(ProgressDrawTarget::stderr());
+        }
+        self.bar.inc(1);
+    }
+
+    fn finish(&self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_sort_as_numbers_do() {
+        assert_eq!(name(7, 20), "client-007.safetensors");
+        assert_eq!(name(7, 1_000), "client-007.safetensors");
+        assert_eq!(name(7, 1_001), "client-0007.safetensors");
+    }
+}

@@ -1,0 +1,345 @@
+//! The authority: it makes certificates and takes them back.
+
+use super::certificate::parse;
+use super::files::{self, Access};
+use super::ledger::{Entry, Kind, Ledger, Standing};
+use super::validity::date;
+use super::{IdentityError, Serial, Validity, file, names};
+use jiff::Timestamp;
+use rcgen::{
+    BasicConstraints, Certificate, CertificateParams, CertificateRevocationListParams, DnType,
+    ExtendedKeyUsagePurpose, IsCa, Issuer, KeyIdMethod, KeyPair, KeyUsagePurpose, PublicKeyData,
+    RevokedCertParams, SanType, SerialNumber,
+};
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+/// An authority and its folder. As long as it is open, other processes wait to open it.
+pub struct Authority {
+    dir: PathBuf,
+    issuer: Issuer<'static, KeyPair>,
+    certificate: String,
+    expires: Timestamp,
+    ledger: Ledger,
+    _lock: File,
+}
+
+/// The files of one client.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClientFiles {
+    /// Its certificate.
+    pub certificate: PathBuf,
+    /// Its key, which only the owner of the file may read.
+    pub key: PathBuf,
+    /// All that the client needs: the authority's certificate, its own, and its key.
+    pub bundle: PathBuf,
+}
+
+/// A client's new certificate.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IssuedClient {
+    /// What the authority notes about it.
+    pub entry: Entry,
+    /// Where it is.
+    pub files: ClientFiles,
+}
+
+/// The server's new certificate.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IssuedServer {
+    /// What the authority notes about it.
+    pub entry: Entry,
+    /// The certificate.
+    pub certificate: PathBuf,
+    /// Its key, which only the owner of the file may read.
+    pub key: PathBuf,
+}
+
+/// What to do about an authority that cannot be used.
+const RESTORE: &str = "bring authority.pem and authority.key back from a backup, or make a new \
+                       authority with `formant cert init --force`; then every client needs a new \
+                       certificate";
+
+/// What to do when there is no authority.
+const ABSENT: &str =
+    "name the folder of the authority with --dir, or make one with `formant cert init`";
+
+impl Authority {
+    /// Makes a new authority in a folder. One that is there already is replaced only if `replace`
+    /// says so: nobody trusts its certificates any longer.
+    pub fn create(dir: &Path, validity: Validity, replace: bool) -> Result<Self, IdentityError> {
+        files::create_folder(dir)?;
+        let lock = files::lock(dir)?;
+        if !replace {
+            check_unused(dir)?;
+        }
+        let key = generate_key()?;
+        let mut params = CertificateParams::default();
+        // A name of its own, so that certificates of two authorities are told apart by it.
+        let mark: String =
+            Serial::from_bytes(key.der_bytes().get(1..5).unwrap_or_default()).to_string();
+        params.distinguished_name.push(DnType::CommonName, format!("Formant authority {mark}"));
+        params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
+        params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
+        (params.not_before, params.not_after) = validity.dates()?;
+        let certificate = params.self_signed(&key).map_err(signing)?.pem();
+        files::write(&dir.join(file::AUTHORITY_KEY), &key.serialize_pem(), Access::Secret)?;
+        files::write(&dir.join(file::AUTHORITY), &certificate, Access::Public)?;
+        let authority = Self {
+            dir: dir.into(),
+            issuer: Issuer::new(params, key),
+            certificate,
+            expires: validity.until(),
+            ledger: Ledger::new(dir),
+            _lock: lock,
+        };
+        authority.ledger.write()?;
+        authority.sign_revocations()?;
+        Ok(authority)
+    }
+
+    /// Opens the authority of a folder. Waits for another process that has it open.
+    pub fn open(dir: &Path) -> Result<Self, IdentityError> {
+        let path = dir.join(file::AUTHORITY);
+        // Asked before the lock is taken, which would make a file where there is no authority.
+        let certificate = files::read_text(&path, ABSENT)?;
+        let lock = files::lock(dir)?;
+        let key_path = dir.join(file::AUTHORITY_KEY);
+        let key = KeyPair::from_pem(&files::read_text(&key_path, RESTORE)?).map_err(|error| {
+            IdentityError::unusable(&key_path, format!("it holds no key ({error})"), RESTORE)
+        })?;
+        let damaged = |found: String| IdentityError::unusable(&path, found, RESTORE);
+        let der = CertificateDer::from_pem_slice(certificate.as_bytes())
+            .map_err(|error| damaged(format!("it holds no certificate ({error})")))?;
+        let parsed = parse(&der).map_err(damaged)?;
+        if parsed.public_key().subject_public_key.data != key.der_bytes() {
+            return Err(damaged("authority.key is not its key".into()));
+        }
+        let expires = expiry(&der).map_err(damaged)?;
+        let issuer = Issuer::from_ca_cert_der(&der, key)
+            .map_err(|error| damaged(format!("it is no authority's certificate ({error})")))?;
+        let ledger = Ledger::read(dir)?;
+        Ok(Self { dir: dir.into(), issuer, certificate, expires, ledger, _lock: lock })
+    }
+
+    /// An error unless a server's certificate can be made for these hosts.
+    pub fn check_hosts(hosts: &[impl AsRef<str>]) -> Result<(), IdentityError> {
+        alternatives(hosts).map(drop)
+    }
+
+    /// When the authority ends, and with it all of its certificates.
+    pub fn expires(&self) -> Timestamp {
+        self.expires
+    }
+
+    /// Every certificate that was given out, oldest first.
+    pub fn list(&self) -> &[Entry] {
+        self.ledger.entries()
+    }
+
+    /// Makes or renews the server's certificate for the hosts by which clients call it.
+    pub fn issue_server(
+        &mut self,
+        hosts: &[impl AsRef<str>],
+        validity: Validity,
+    ) -> Result<IssuedServer, IdentityError> {
+        let alternatives = alternatives(hosts)?;
+        let mut listed: Vec<&str> = hosts.iter().map(AsRef::as_ref).collect();
+        listed.dedup();
+        let (leaf, key) = self.sign(
+            "formant server",
+            alternatives,
+            (ExtendedKeyUsagePurpose::ServerAuth, validity),
+        )?;
+        let entry = self.note(Kind::Server, listed.join(" "), &leaf)?;
+        let certificate = self.dir.join(file::SERVER);
+        let key_path = self.dir.join(file::SERVER_KEY);
+        files::write(&key_path, &key, Access::Secret)?;
+        files::write(&certificate, &leaf.pem(), Access::Public)?;
+        self.sign_revocations()?;
+        Ok(IssuedServer { entry, certificate, key: key_path })
+    }
+
+    /// Makes a client's certificate. One that is still good is not replaced: it would stay good,
+    /// wherever its copies are.
+    pub fn issue_client(
+        &mut self,
+        name: &str,
+        validity: Validity,
+    ) -> Result<IssuedClient, IdentityError> {
+        names::check_client(name)?;
+        self.check_free(name)?;
+        let uri = names::client_uri(name).try_into().map_err(signing)?;
+        let (leaf, key) = self.sign(
+            name,
+            vec![SanType::URI(uri)],
+            (ExtendedKeyUsagePurpose::ClientAuth, validity),
+        )?;
+        let entry = self.note(Kind::Client, name.to_owned(), &leaf)?;
+        let files = ClientFiles::of(&self.dir, name);
+        files::create_folder(&self.dir.join(file::CLIENTS))?;
+        files::write(&files.key, &key, Access::Secret)?;
+        files::write(&files.certificate, &leaf.pem(), Access::Public)?;
+        let bundle = format!("{}{}{key}", self.certificate, leaf.pem());
+        files::write(&files.bundle, &bundle, Access::Secret)?;
+        Ok(IssuedClient { entry, files })
+    }
+
+    /// Takes back every certificate of a client and returns those that were still good. The signed
+    /// list is written anew in any case, so that a second try mends what a crash left undone.
+    pub fn revoke(&mut self, name: &str) -> Result<Vec<Entry>, IdentityError> {
+        let revoked = self.ledger.revoke(name, Timestamp::now())?;
+        self.sign_revocations()?;
+        Ok(revoked)
+    }
+
+    fn check_free(&self, name: &str) -> Result<(), IdentityError> {
+        let now = Timestamp::now();
+        let good = |entry: &&Entry| entry.standing(now) == Standing::Valid;
+        match self.ledger.clients(name).find(|entry| good(entry) || entry.name != name) {
+            None => Ok(()),
+            Some(entry) if entry.name != name => Err(IdentityError::Exists {
+                what: format!("the client {:?}, whose files have the same names,", entry.name),
+                hint: "choose a name that differs in more than upper and lower case".into(),
+            }),
+            Some(entry) => {
+                let path = ClientFiles::of(&self.dir, name).certificate;
+                Err(IdentityError::Exists {
+                    what: format!(
+                        "a certificate of the client {name}, {}, good until {},",
+                        path.display(),
+                        entry.expires
+                    ),
+                    hint: format!(
+                        "choose another name, or take this one back first with \
+                         `formant cert revoke {name}`"
+                    ),
+                })
+            }
+        }
+    }
+
+    /// A certificate for one use only, and its key as PEM.
+    fn sign(
+        &self,
+        name: &str,
+        alternatives: Vec<SanType>,
+        (usage, validity): (ExtendedKeyUsagePurpose, Validity),
+    ) -> Result<(Certificate, String), IdentityError> {
+        if self.expires <= Timestamp::now() {
+            let found = format!("it ended on {}", self.expires);
+            return Err(IdentityError::unusable(&self.dir.join(file::AUTHORITY), found, RESTORE));
+        }
+        let key = generate_key()?;
+        let mut params = CertificateParams::default();
+        params.distinguished_name.push(DnType::CommonName, name);
+        params.subject_alt_names = alternatives;
+        params.is_ca = IsCa::ExplicitNoCa;
+        params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+        params.extended_key_usages = vec![usage];
+        params.use_authority_key_identifier_extension = true;
+        (params.not_before, params.not_after) = validity.within(self.expires).dates()?;
+        let certificate = params.signed_by(&key, &self.issuer).map_err(signing)?;
+        Ok((certificate, key.serialize_pem()))
+    }
+
+    fn note(
+        &mut self,
+        kind: Kind,
+        name: String,
+        certificate: &Certificate,
+    ) -> Result<Entry, IdentityError> {
+        let serial = Serial::of(certificate.der())?;
+        let expires = expiry(certificate.der()).map_err(signing)?;
+        let entry = Entry { kind, name, serial, expires, revoked: None };
+        self.ledger.add(entry.clone())?;
+        Ok(entry)
+    }
+
+    /// Writes the list of revoked certificates for the server.
+    fn sign_revocations(&self) -> Result<(), IdentityError> {
+        let mut revoked_certs = Vec::new();
+        for entry in self.ledger.entries() {
+            if let (Some(at), Some(serial)) = (entry.revoked, entry.serial.to_bytes()) {
+                revoked_certs.push(RevokedCertParams {
+                    serial_number: SerialNumber::from_slice(&serial),
+                    revocation_time: date(at)?,
+                    reason_code: None,
+                    invalidity_date: None,
+                });
+            }
+        }
+        let now = Timestamp::now();
+        let list = CertificateRevocationListParams {
+            this_update: date(now)?,
+            next_update: date(self.expires)?,
+            crl_number: SerialNumber::from(now.as_millisecond().unsigned_abs()),
+            issuing_distribution_point: None,
+            revoked_certs,
+            key_identifier_method: KeyIdMethod::Sha256,
+        };
+        let text = list.signed_by(&self.issuer).and_then(|list| list.pem()).map_err(signing)?;
+        files::write(&self.dir.join(file::REVOKED), &text, Access::Public)
+    }
+}
+
+impl ClientFiles {
+    /// Where the files of a client are.
+    pub(crate) fn of(dir: &Path, name: &str) -> Self {
+        let place = |ending: &str| dir.join(file::CLIENTS).join(format!("{name}.{ending}"));
+        Self { certificate: place("pem"), key: place("key"), bundle: place("bundle.pem") }
+    }
+}
+
+/// Without the key.
+impl std::fmt::Debug for Authority {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Authority")
+            .field("dir", &self.dir)
+            .field("expires", &self.expires)
+            .field("ledger", &self.ledger.path())
+            .finish_non_exhaustive()
+    }
+}
+
+fn check_unused(dir: &Path) -> Result<(), IdentityError> {
+    let taken = [file::AUTHORITY, file::AUTHORITY_KEY].map(|name| dir.join(name));
+    match taken.iter().find(|path| path.exists()) {
+        None => Ok(()),
+        Some(path) => Err(IdentityError::Exists {
+            what: format!("the authority {}", path.display()),
+            hint: "choose another folder with --dir, or replace it with --force; then every \
+                   client needs a new certificate"
+                .into(),
+        }),
+    }
+}
+
+/// The hosts as they stand in the server's certificate.
+fn alternatives(hosts: &[impl AsRef<str>]) -> Result<Vec<SanType>, IdentityError> {
+    if hosts.is_empty() {
+        return Err(IdentityError::Value {
+            key: "host",
+            value: "[]".into(),
+            reason: "a server needs at least one name".into(),
+            hint: "give --host, such as --host localhost".into(),
+        });
+    }
+    hosts.iter().map(|host| names::host(host.as_ref())).collect()
+}
+
+fn generate_key() -> Result<KeyPair, IdentityError> {
+    KeyPair::generate().map_err(|error| IdentityError::crypto("make a key", error))
+}
+
+fn signing(error: impl std::fmt::Display) -> IdentityError {
+    IdentityError::crypto("sign a certificate", error)
+}
+
+/// The end of a certificate, or what is wrong with it.
+fn expiry(certificate: &CertificateDer<'_>) -> Result<Timestamp, String> {
+    let seconds = parse(certificate)?.validity().not_after.timestamp();
+    Timestamp::from_second(seconds).map_err(|error| error.to_string())
+}
