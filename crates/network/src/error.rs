@@ -1,5 +1,6 @@
 //! What can go wrong between a server and its clients.
 
+use crate::identity::IdentityError;
 use formant_data::DataError;
 use formant_experiment::ExperimentError;
 use formant_methods::{MethodError, schema::SchemaError};
@@ -25,6 +26,9 @@ pub enum NetworkError {
     /// The client's own data.
     #[error(transparent)]
     Data(#[from] DataError),
+    /// A certificate or a key.
+    #[error(transparent)]
+    Identity(#[from] IdentityError),
     /// A setting that does not go together with another.
     #[error("{problem}\nhint: {hint}")]
     Setting {

@@ -5,6 +5,7 @@ use super::mind::Notice;
 use super::transfer::{self, Caller, Lost};
 use crate::durable::Named;
 use crate::error::NetworkError;
+use crate::identity::ClientIdentity;
 use crate::stream::{Limits, Line, Metered, Traffic};
 use crate::wire::{NAME_KEY, VERSION, confused, proto, role_from_wire};
 use hyper_util::rt::TokioIo;
@@ -53,6 +54,19 @@ pub enum Identity {
     },
     /// It says its name, without encryption. Only on loopback.
     Name(String),
+}
+
+impl Identity {
+    /// By a certificate; `server` is the host that must stand in the server's.
+    pub fn of(identity: &ClientIdentity, server: &str) -> Result<Self, NetworkError> {
+        let name = ServerName::try_from(server.to_owned()).map_err(|_| {
+            NetworkError::setting(
+                format!("`{server}` cannot be the name of a server"),
+                "give the name in its certificate: a host name or an address",
+            )
+        })?;
+        Ok(Self::Certificate { tls: Arc::new(identity.client_config()?), server: name })
+    }
 }
 
 /// Where and as whom.

@@ -249,6 +249,7 @@ impl Mind {
                 samples: meter.samples,
                 steps: meter.steps,
                 loss: meter.mean_objective(),
+                clock: None,
             },
             Some(error) => {
                 Line::ClientFailed { method, round, client, phase, error: error.clone() }

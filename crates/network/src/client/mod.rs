@@ -13,7 +13,7 @@ pub use summary::Summary;
 
 use crate::error::NetworkError;
 use crate::stream::{Limits, Traffic};
-use formant_data::{ClientData, Dataset};
+use formant_data::Share;
 use link::Link;
 use mind::{Notice, Waiting};
 use std::path::PathBuf;
@@ -24,12 +24,7 @@ use vault::Vault;
 /// Where a client's samples come from.
 pub enum Source {
     /// They are its own.
-    Own {
-        /// The samples.
-        dataset: Dataset,
-        /// Which of them it trains on, and which it is scored on.
-        data: ClientData,
-    },
+    Share(Box<Share>),
     /// Its share of the experiment's own dataset, divided as the simulator divides it.
     Rehearse {
         /// The folder of the datasets; without it, the usual one.

@@ -4,7 +4,7 @@ use super::Source;
 use super::vault::Terms;
 use crate::error::NetworkError;
 use crate::wire::confused;
-use formant_data::{ClientData, Federation};
+use formant_data::{ClientData, Federation, description};
 use formant_experiment::{Experiment, Override};
 use formant_runtime::RunPlan;
 use std::sync::Arc;
@@ -17,9 +17,12 @@ pub(crate) fn of(terms: &Terms, source: Source) -> Result<RunPlan, NetworkError>
         .parse()
         .map_err(|error| confused(format!("the experiment is no TOML: {error}")))?;
     let plan = match source {
-        Source::Own { dataset, data } => {
+        Source::Share(share) => {
             let experiment = Experiment::parse(&table, &[])?;
-            let count = table.get("data").and_then(|data| data.get("clients")?.as_integer());
+            let key = |key: &str| table.get("data").and_then(|data| data.get(key));
+            let name = key("dataset").and_then(toml::Value::as_str).unwrap_or_default();
+            let (dataset, data) = share.into_dataset(name, &description(name)?)?;
+            let count = key("clients").and_then(toml::Value::as_integer);
             let count = count.and_then(|count| usize::try_from(count).ok()).unwrap_or_default();
             let mut clients = vec![ClientData::default(); count];
             if let Some(own) = clients.get_mut(terms.client) {

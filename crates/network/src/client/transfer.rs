@@ -155,7 +155,7 @@ pub(crate) async fn upload(
         }
         warn!(round = header.round, reason = last.reason, detail = last.detail, "sending again");
     }
-    Ok(last)
+    Err(Lost(format!("the server could not take an upload {TRIES} times: {}", last.detail)))
 }
 
 async fn send(

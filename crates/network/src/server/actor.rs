@@ -140,17 +140,17 @@ impl Actor {
     /// Takes in what has come since, makes it durable, acts. False at the end.
     fn turn(&mut self) -> Result<bool, NetworkError> {
         let (mut outcomes, mut changed) = (Vec::new(), false);
-        let mut next = Some(self.wait());
-        for _ in 0..BATCH {
-            match next.take() {
-                None => break,
-                Some(Message::Stop) => {
-                    self.commit()?;
-                    return Ok(false);
-                }
-                Some(message) => changed |= self.take(message, &mut outcomes)?,
+        let mut message = self.wait();
+        for taken in 1.. {
+            if matches!(message, Message::Stop) {
+                self.commit()?;
+                return Ok(false);
             }
-            next = self.inbox.try_recv().ok();
+            changed |= self.take(message, &mut outcomes)?;
+            match if taken < BATCH { self.inbox.try_recv().ok() } else { None } {
+                Some(next) => message = next,
+                None => break,
+            }
         }
         if changed {
             self.commit()?;
@@ -162,10 +162,6 @@ impl Actor {
                 let _ = reply.send(of_actions(&actions, answer));
             }
             self.act(actions)?;
-        }
-        if let Some(message) = next {
-            // Taken out of the queue beyond the batch.
-            let _ = self.core.actor.send(message);
         }
         Ok(true)
     }
@@ -209,18 +205,15 @@ impl Actor {
                 return Ok(false);
             }
             Message::Uploaded { client, round, bytes, reply } => {
-                let actions = self.handle(Event::Uploaded { client, round })?;
-                if actions.contains(&Action::Accept { client, round }) {
-                    let (method, round) = (self.label(), round as usize);
-                    self.journal.record(&Line::Uploaded { method, round, client, bytes })?;
-                }
+                let (actions, changed) = self.uploaded(client, round, bytes)?;
                 outcomes.push(Outcome { actions, reply: Some((reply, (client, round))) });
+                return Ok(changed);
             }
             Message::Failed { client, round, why, reply } => {
-                self.failed(client, round, why)?;
-                let actions = self.handle(Event::Failed { client, round })?;
+                let (actions, changed) = self.failed(client, round, why)?;
                 let reply = reply.map(|reply| (reply, (client, round)));
                 outcomes.push(Outcome { actions, reply });
+                return Ok(changed);
             }
             Message::Aggregated(aggregation) => {
                 let actions = self.aggregated(*aggregation)?;
@@ -265,12 +258,42 @@ impl Actor {
         Ok(())
     }
 
-    fn failed(&mut self, client: usize, round: u64, error: String) -> Result<(), NetworkError> {
-        warn!(client = self.core.name(client), round, error, "a client cannot answer");
-        self.core.metrics.failures.fetch_add(1, Relaxed);
-        let (method, phase) = (self.label(), event::Phase::Shared);
-        let round = round as usize;
-        Ok(self.journal.record(&Line::ClientFailed { method, round, client, phase, error })?)
+    /// Gives what follows, and whether anything has changed: a client may repeat itself.
+    fn uploaded(
+        &mut self,
+        client: usize,
+        round: u64,
+        bytes: u64,
+    ) -> Result<(Vec<Action>, bool), NetworkError> {
+        let before = self.manifest.machine.clone();
+        let actions = self.handle(Event::Uploaded { client, round })?;
+        if actions.contains(&Action::Accept { client, round }) {
+            let (method, round) = (self.label(), round as usize);
+            self.journal.record(&Line::Uploaded { method, round, client, bytes, clock: None })?;
+        } else if !self.manifest.machine.kept().any(|kept| kept == (client, round)) {
+            self.vault.discard(client, round)?;
+        }
+        Ok((actions, self.manifest.machine != before))
+    }
+
+    /// The same of a client that cannot answer.
+    fn failed(
+        &mut self,
+        client: usize,
+        round: u64,
+        error: String,
+    ) -> Result<(Vec<Action>, bool), NetworkError> {
+        let before = self.manifest.machine.clone();
+        let actions = self.handle(Event::Failed { client, round })?;
+        let changed = self.manifest.machine != before;
+        if changed {
+            warn!(client = self.core.name(client), round, error, "a client cannot answer");
+            self.core.metrics.failures.fetch_add(1, Relaxed);
+            let (method, phase) = (self.label(), event::Phase::Shared);
+            let round = round as usize;
+            self.journal.record(&Line::ClientFailed { method, round, client, phase, error })?;
+        }
+        Ok((actions, changed))
     }
 
     /// The aggregation is done and its files are synced; from this commit on, they count.
@@ -296,6 +319,7 @@ impl Actor {
             round: round as usize,
             seconds,
             broadcast_bytes: self.manifest.broadcast_bytes,
+            clock: None,
         })?;
         if let Some((score, seconds)) = done.score {
             self.scored(round, score, seconds)?;
@@ -345,6 +369,7 @@ impl Actor {
             gm_candidates: Vec::new(),
             pm,
             seconds,
+            clock: None,
         };
         Ok(self.journal.record(&Line::Evaluated(evaluated))?)
     }
@@ -360,6 +385,7 @@ impl Actor {
     fn note(&mut self, before: u64, actions: &[Action]) -> Result<(), NetworkError> {
         let round = self.manifest.machine.round();
         self.core.metrics.round.store(round, Relaxed);
+        self.core.opened.send_replace(round);
         if round > before {
             self.manifest.round_began = self.seconds();
             let protocol = self.manifest.machine.protocol();
@@ -400,11 +426,15 @@ impl Actor {
         }
         let seconds = self.seconds();
         info!(rounds, fingerprint, stopped, seconds, "the run is over");
-        self.journal.record(&aggregation::method_finished(
-            (self.label(), rounds as usize, seconds),
-            fingerprint.clone(),
-            stopped.clone(),
-        ))?;
+        self.journal.record(&Line::MethodFinished {
+            method: self.label(),
+            rounds: rounds as usize,
+            seconds,
+            fingerprint: String::new(),
+            server_fingerprint: Some(fingerprint.clone()),
+            clock: None,
+            stopped: stopped.clone(),
+        })?;
         self.journal.record(&Line::RunFinished { seconds })?;
         self.manifest.end = Some(End { rounds, fingerprint, stopped });
         Ok(())

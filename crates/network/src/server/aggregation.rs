@@ -12,7 +12,7 @@ use crate::score::{BATCH, score};
 use formant_federation::Protocol;
 use formant_methods::{Central, MethodError, Parcel, Value};
 use formant_numerics::{Rng, Stream, Worker};
-use formant_runtime::event::{Event as Line, Score};
+use formant_runtime::event::Score;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
@@ -164,13 +164,4 @@ pub(crate) fn decode_broadcast(
     let bytes = expand(bytes, encoding, u64::MAX - 1)
         .map_err(|error| crate::wire::confused(format!("{}: {error}", named.file)))?;
     Ok(core.wiring.method().method.decode_broadcast(&bytes)?)
-}
-
-/// The log's line for the end of a method.
-pub(crate) fn method_finished(
-    (method, rounds, seconds): (String, usize, f64),
-    fingerprint: String,
-    stopped: Option<String>,
-) -> Line {
-    Line::MethodFinished { method, rounds, seconds, fingerprint, stopped }
 }

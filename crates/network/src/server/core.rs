@@ -25,6 +25,8 @@ pub(crate) struct Core {
     pub(crate) folder: PathBuf,
     pub(crate) actor: mpsc::Sender<Message>,
     pub(crate) metrics: Metrics,
+    /// The round that is open.
+    pub(crate) opened: watch::Sender<u64>,
     /// Most bytes of an upload, packed or unpacked.
     pub(crate) limit: u64,
     /// One per client: a newer upload takes the place of an older one under way.
@@ -62,6 +64,7 @@ impl Core {
             folder,
             actor,
             metrics: Metrics::default(),
+            opened: watch::Sender::new(0),
             limit,
             checking: Semaphore::new(CHECKS),
             scoring: Mutex::default(),
@@ -112,8 +115,7 @@ impl Core {
         message: impl FnOnce(super::actor::Reply) -> Message,
     ) -> Result<proto::Verdict, Fault> {
         let (reply, verdict) = oneshot::channel();
-        let stopping = || Fault::on_the_way("stopping", "the server is stopping");
-        self.actor.send(message(reply)).map_err(|_| stopping())?;
-        verdict.await.map_err(|_| stopping())?
+        self.actor.send(message(reply)).map_err(|_| Fault::stopping())?;
+        verdict.await.map_err(|_| Fault::stopping())?
     }
 }

@@ -99,6 +99,9 @@ async fn settle<T>(
             return Err(Status::internal("the server cannot keep the upload"));
         }
     };
+    if fault.is_stopping() {
+        return Err(Status::unavailable(fault.detail));
+    }
     core.metrics.refuse(fault.reason);
     let (reason, detail) = (fault.reason, &fault.detail);
     warn!(client = core.name(client), round, reason, detail, "upload refused");
@@ -215,7 +218,7 @@ async fn finish(
     let (round, file) = (header.round, header.file.unwrap_or_default());
     let bytes = file.bytes;
     let Ok(permit) = core.checking.acquire().await else {
-        return Err(Fault::on_the_way("stopping", "the server is stopping").into());
+        return Err(Fault::stopping().into());
     };
     let shared = core.clone();
     let kept = blocking(move || {

@@ -10,6 +10,8 @@ mod ops;
 mod plan;
 mod service;
 mod status;
+#[cfg(test)]
+mod tests;
 mod upload;
 mod vault;
 mod verdict;
@@ -18,6 +20,7 @@ pub use status::{ClientStatus, Status};
 pub use vault::End;
 
 use crate::error::NetworkError;
+use crate::identity::{IdentityError, ServerIdentity};
 use crate::settings::ServerSettings;
 use crate::wire::proto::federation_server::FederationServer;
 use actor::{Actor, Message, Over};
@@ -27,6 +30,7 @@ use plan::Wiring;
 use service::{Names, Service};
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::sync::{oneshot, watch};
@@ -55,6 +59,23 @@ pub enum Trust {
     },
     /// They say who they are, without encryption. Only on loopback.
     Names,
+}
+
+impl Trust {
+    /// Lets in whoever the authority of a server's certificates has let in and has not revoked since.
+    pub fn of(identity: &ServerIdentity) -> Result<Self, IdentityError> {
+        let revocations = identity.revocations();
+        Ok(Self::Certificates {
+            tls: Arc::new(identity.server_config()?),
+            names: Arc::new(move |certificate: &[u8]| {
+                // A client is told the reason, not the advice to whoever runs the server.
+                let told = |error: IdentityError| {
+                    error.to_string().lines().next().unwrap_or_default().to_owned()
+                };
+                revocations.admit(&[certificate.to_vec().into()]).map_err(told)
+            }),
+        })
+    }
 }
 
 /// A server at work.
@@ -160,6 +181,23 @@ impl RunningServer {
     /// Where operators look.
     pub fn ops(&self) -> Option<SocketAddr> {
         self.ops
+    }
+
+    /// Where the run stands; `None` if the server is stopping.
+    pub async fn status(&self) -> Option<Status> {
+        ops::status(&self.core).await
+    }
+
+    /// Connections that were not let in.
+    pub fn refused_connections(&self) -> u64 {
+        self.core.metrics.connections_refused.load(Relaxed)
+    }
+
+    /// Waits until a round is open, or the run is over.
+    pub async fn wait_for_round(&self, round: u64) {
+        let mut opened = self.core.opened.subscribe();
+        // An error means that the actor is gone, and with it what is waited for.
+        let _ = opened.wait_for(|open| *open >= round).await;
     }
 
     /// Waits for the end of the run, and then for clients that do not know of it yet, but not for

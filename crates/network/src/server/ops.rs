@@ -55,7 +55,8 @@ async fn answer(
     Ok(response.body(Full::from(body)).unwrap_or_default())
 }
 
-async fn status(core: &Core) -> Option<Status> {
+/// Asks the actor where the run stands.
+pub(crate) async fn status(core: &Core) -> Option<Status> {
     let (reply, status) = oneshot::channel();
     core.actor.send(Message::Status { reply }).ok()?;
     tokio::time::timeout(PATIENCE, status).await.ok()?.ok()

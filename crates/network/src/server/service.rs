@@ -134,8 +134,10 @@ impl Federation for Service {
         let proto::Failure { round, reason } = request.into_inner();
         let why: String = reason.chars().take(500).collect();
         let failed = |reply| Message::Failed { client, round, why, reply: Some(reply) };
-        let verdict = self.core.ask(failed).await;
-        Ok(Response::new(verdict.unwrap_or_else(|fault| fault.verdict())))
+        match self.core.ask(failed).await {
+            Err(fault) if fault.is_stopping() => Err(Status::unavailable(fault.detail)),
+            verdict => Ok(Response::new(verdict.unwrap_or_else(|fault| fault.verdict()))),
+        }
     }
 }
 

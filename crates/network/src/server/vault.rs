@@ -220,6 +220,11 @@ impl Vault {
         self.sweep_states(manifest)
     }
 
+    /// Removes an upload that does not count.
+    pub(crate) fn discard(&self, client: usize, round: u64) -> Result<(), NetworkError> {
+        Ok(durable::remove(&self.uploads().join(upload_name(client, round, true)))?)
+    }
+
     fn sweep_states(&self, manifest: &Manifest) -> Result<(), NetworkError> {
         let named = std::iter::once(&manifest.server).chain(manifest.broadcasts.values());
         let named: HashSet<String> = named.map(|named| named.file.clone()).collect();

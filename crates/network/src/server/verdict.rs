@@ -3,6 +3,9 @@
 use crate::wire::proto::{self, verdict::Kind};
 use formant_federation::{Action, Refusal};
 
+/// The reason of a server that is going.
+const STOPPING: &str = "stopping";
+
 /// Why an upload is not kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Fault {
@@ -31,6 +34,15 @@ impl Fault {
 
     pub(crate) fn in_content(reason: &'static str, detail: impl Into<String>) -> Self {
         Self { reason, detail: detail.into(), blame: Blame::Content }
+    }
+
+    /// The server is going: there is no verdict, and the client comes back.
+    pub(crate) fn stopping() -> Self {
+        Self::on_the_way(STOPPING, "the server is stopping")
+    }
+
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.reason == STOPPING
     }
 
     pub(crate) fn verdict(&self) -> proto::Verdict {

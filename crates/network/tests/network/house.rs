@@ -1,9 +1,11 @@
 //! A small federation, simulated and served.
 
+use formant_data::{Federation, Share};
 use formant_experiment::Experiment;
 use formant_network::ServerSettings;
 use formant_network::client::{Identity, JoinOptions, Source, Summary, join};
 use formant_network::server::{End, RunningServer, Trust};
+use formant_numerics::{Rng, Stream};
 use formant_runtime::event::Event;
 use formant_runtime::{EVENTS_FILE, Quiet, sim};
 use std::path::{Path, PathBuf};
@@ -21,6 +23,7 @@ pub(crate) struct House {
     pub(crate) folder: TempDir,
     pub(crate) clients: usize,
     pub(crate) table: Table,
+    federation: Federation,
 }
 
 impl House {
@@ -52,7 +55,9 @@ impl House {
             "#,
             40 * clients
         );
-        Self { folder, clients, table: text.parse().unwrap() }
+        let table: Table = text.parse().unwrap();
+        let (experiment, _) = ServerSettings::parse(&table).unwrap();
+        Self { folder, clients, federation: experiment.federation().unwrap(), table }
     }
 
     /// Changes a key of the experiment.
@@ -80,7 +85,12 @@ impl House {
         JoinOptions {
             server: server.into(),
             identity: Identity::Name(format!("client-{client:03}")),
-            source: Source::Rehearse { dir: None },
+            // Every other client has its samples in a file of its own.
+            source: if client.is_multiple_of(2) {
+                self.share(client)
+            } else {
+                Source::Rehearse { dir: None }
+            },
             state: self.client_folder(client),
             rate_limit: None,
         }
@@ -101,6 +111,11 @@ impl House {
         (end, summaries)
     }
 
+    /// The samples of a client.
+    pub(crate) fn share(&self, client: usize) -> Source {
+        Source::Share(Box::new(Share::of_client(&self.federation, client)))
+    }
+
     /// The fingerprint that the simulator computes for the same experiment.
     pub(crate) fn simulated(&self) -> String {
         let (experiment, _) = self.settings();
@@ -119,8 +134,12 @@ impl House {
     pub(crate) fn fingerprint(&self) -> String {
         let mut hash = Xxh3::new();
         hash.update(&named(&self.folder.path().join("server"), "server"));
+        let plan = self.settings().0.plan().unwrap();
+        let init = plan.network.init(&mut Rng::new(plan.seed, Stream::Init, 0, 0));
+        let untrained = plan.methods[0].method.start_client(&init).encode().unwrap();
         for client in 0..self.clients {
-            hash.update(&named(&self.client_folder(client), "state"));
+            let state = named_if(&self.client_folder(client), "state");
+            hash.update(&state.unwrap_or_else(|| untrained.clone()));
         }
         format!("{:032x}", hash.digest128())
     }
@@ -128,10 +147,14 @@ impl House {
 
 /// The bytes of a state that a folder's manifest names.
 pub(crate) fn named(folder: &Path, key: &str) -> Vec<u8> {
+    named_if(folder, key).unwrap()
+}
+
+fn named_if(folder: &Path, key: &str) -> Option<Vec<u8>> {
     let manifest = std::fs::read(folder.join("manifest.json")).unwrap();
     let manifest: serde_json::Value = serde_json::from_slice(&manifest).unwrap();
-    let file = manifest[key]["file"].as_str().unwrap();
-    std::fs::read(folder.join("states").join(file)).unwrap()
+    let file = manifest[key]["file"].as_str()?;
+    Some(std::fs::read(folder.join("states").join(file)).unwrap())
 }
 
 pub(crate) async fn never() {

@@ -1,0 +1,41 @@
+//! What `serve` and `join` share: a runtime, a log, and a signal that ends them.
+
+use crate::args::network::LogForm;
+use crate::output::colour_on_stderr;
+use anyhow::Context;
+use tracing_subscriber::EnvFilter;
+
+/// Runs to the end on all cores.
+pub(crate) fn block_on<T>(work: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    runtime.context("cannot start the network threads")?.block_on(work)
+}
+
+/// Logs to standard error; `RUST_LOG` chooses what.
+pub(crate) fn start_log(form: LogForm) {
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
+    let log = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_target(false)
+        .with_ansi(colour_on_stderr());
+    match form {
+        LogForm::Text => log.init(),
+        LogForm::Json => log.json().flatten_event(true).init(),
+    }
+}
+
+/// Comes with the first SIGINT or SIGTERM.
+pub(crate) async fn interrupted() {
+    use tokio::signal::unix::{SignalKind, signal};
+    match signal(SignalKind::terminate()) {
+        Ok(mut terminate) => tokio::select! {
+            _ = terminate.recv() => {}
+            _ = tokio::signal::ctrl_c() => {}
+        },
+        Err(_) => {
+            let _ = tokio::signal::ctrl_c().await;
+        }
+    }
+    tracing::info!("stopping; the state is kept");
+}
