@@ -7,6 +7,7 @@ use anyhow::Context;
 use formant_network::ServerSettings;
 use formant_network::identity::ServerIdentity;
 use formant_network::server::{RunningServer, Trust};
+use std::fmt::Write as _;
 use std::process::ExitCode;
 
 pub(crate) fn serve(args: &ServeArgs) -> anyhow::Result<ExitCode> {
@@ -35,9 +36,9 @@ pub(crate) fn serve(args: &ServeArgs) -> anyhow::Result<ExitCode> {
         };
         let mut text = format!("rounds       {}\nfingerprint  {}\n", end.rounds, end.fingerprint);
         if let Some(why) = &end.stopped {
-            text.push_str(&format!("stopped      {why}\n"));
+            writeln!(text, "stopped      {why}")?;
         }
-        text.push_str(&format!("state        {}\n", folder.display()));
+        writeln!(text, "state        {}", folder.display())?;
         print(&text)?;
         Ok(if end.stopped.is_some() { ExitCode::FAILURE } else { ExitCode::SUCCESS })
     })

@@ -2,12 +2,12 @@
 //! back for ever when it is lost.
 
 use super::mind::Notice;
-use super::transfer::{self, Caller, Lost};
+use super::transfer::{self, Caller, Lost, Signer};
 use crate::durable::Named;
 use crate::error::NetworkError;
 use crate::identity::ClientIdentity;
 use crate::stream::{Limits, Line, Metered, Traffic};
-use crate::wire::{NAME_KEY, VERSION, confused, proto, role_from_wire};
+use crate::wire::{VERSION, confused, proto, role_from_wire};
 use hyper_util::rt::TokioIo;
 use proto::federation_client::FederationClient;
 use proto::order::Order;
@@ -22,7 +22,7 @@ use tokio::task::{AbortHandle, JoinSet};
 use tokio_rustls::TlsConnector;
 use tonic::metadata::MetadataValue;
 use tonic::transport::{Channel, Endpoint};
-use tonic::{Code, Request, Status};
+use tonic::{Code, Status};
 use tracing::{info, warn};
 
 /// How long a connection may take to be made.
@@ -171,13 +171,7 @@ impl Link {
             Identity::Name(name) => MetadataValue::try_from(name).ok(),
             Identity::Certificate { .. } => None,
         };
-        let sign: transfer::Sign = Box::new(move |mut request: Request<()>| {
-            if let Some(name) = &name {
-                request.metadata_mut().insert(NAME_KEY, name.clone());
-            }
-            Ok(request)
-        });
-        let mut caller = FederationClient::with_interceptor(channel, transfer::Signer(sign.into()))
+        let mut caller = FederationClient::with_interceptor(channel, Signer(name))
             .max_decoding_message_size(usize::MAX);
         let mut orders = match caller.join(proto::Hello { version: VERSION }).await {
             Ok(orders) => orders.into_inner(),

@@ -117,12 +117,11 @@ impl Mind {
             vault.begin(&terms, &manifest)?;
             manifest
         };
-        let state = match &manifest.state {
-            Some(named) => method.method.decode_client(&named.read(&vault.states())?)?,
-            None => {
-                let init = plan.network.init(&mut Rng::new(plan.seed, Stream::Init, 0, 0));
-                method.method.start_client(&init)
-            }
+        let state = if let Some(named) = &manifest.state {
+            method.method.decode_client(&named.read(&vault.states())?)?
+        } else {
+            let init = plan.network.init(&mut Rng::new(plan.seed, Stream::Init, 0, 0));
+            method.method.start_client(&init)
         };
         let mut journal = Journal::open(&vault.folder, manifest.log_bytes)?;
         if journal.bytes() == 0 {

@@ -1,18 +1,18 @@
 //! Downloads and uploads that go on where they were cut.
 
 use crate::durable::{self, Named};
-use crate::wire::{chunk, hex, is_file, is_whole, proto};
+use crate::wire::{NAME_KEY, chunk, hex, is_file, is_whole, proto};
 use bytes::Bytes;
 use proto::federation_client::FederationClient;
 use proto::upload_part::Part;
 use proto::verdict::Kind;
 use std::io::SeekFrom;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncSeekExt, AsyncWriteExt};
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
+use tonic::metadata::{Ascii, MetadataValue};
 use tonic::service::Interceptor;
 use tonic::service::interceptor::InterceptedService;
 use tonic::transport::Channel;
@@ -20,17 +20,15 @@ use tonic::{Code, Request, Status};
 use tracing::warn;
 
 /// Puts the client's name on a request, where there is no certificate that says it.
-pub(crate) type Sign = Box<dyn Fn(Request<()>) -> Result<Request<()>, Status> + Send + Sync>;
-
-/// The same, to be shared by all calls.
 #[derive(Clone)]
-pub(crate) struct Signer(
-    pub(crate) Arc<dyn Fn(Request<()>) -> Result<Request<()>, Status> + Send + Sync>,
-);
+pub(crate) struct Signer(pub(crate) Option<MetadataValue<Ascii>>);
 
 impl Interceptor for Signer {
-    fn call(&mut self, request: Request<()>) -> Result<Request<()>, Status> {
-        (self.0)(request)
+    fn call(&mut self, mut request: Request<()>) -> Result<Request<()>, Status> {
+        if let Some(name) = &self.0 {
+            request.metadata_mut().insert(NAME_KEY, name.clone());
+        }
+        Ok(request)
     }
 }
 

@@ -179,9 +179,10 @@ impl Vault {
                 .strip_prefix("broadcast-")
                 .and_then(|rest| rest.split(['.', '-']).next()?.parse::<u64>().ok());
             let is_old = round.is_none_or(|round| round < newest);
-            let is_half = at_start && name.ends_with(".tmp");
-            if !named.contains(&name) && is_old && (at_start || !name.ends_with(".tmp")) || is_half
-            {
+            // A file that is being written has no name yet, and at the start nobody writes.
+            let is_half = Path::new(&name).extension().is_some_and(|kind| kind == "tmp");
+            let is_waste = if is_half { at_start } else { is_old && !named.contains(&name) };
+            if is_waste {
                 durable::remove(&self.states().join(name))?;
             }
         }

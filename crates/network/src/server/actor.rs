@@ -6,11 +6,10 @@ use super::core::Core;
 use super::status::Status;
 use super::vault::{End, Manifest, Vault};
 use super::verdict::{Fault, of_actions};
-use crate::durable;
 use crate::error::NetworkError;
 use crate::journal::Journal;
-use crate::wire::{fingerprint, proto, role_to_wire};
-use formant_federation::{Action, Event, Late, Schedule, Time};
+use crate::wire::{proto, role_to_wire};
+use formant_federation::{Action, Event, Time};
 use formant_methods::Value;
 use formant_runtime::event::{self, Event as Line};
 use std::collections::{BTreeMap, HashSet};
@@ -19,7 +18,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, oneshot, watch};
-use tracing::{info, warn};
+use tracing::info;
 
 /// Where orders to one client go.
 pub(crate) type Orders = mpsc::Sender<Result<proto::Order, tonic::Status>>;
@@ -52,26 +51,24 @@ pub(crate) enum Message {
 
 /// Messages that are made durable together.
 const BATCH: usize = 256;
-/// Rounds for which a client may still answer, as the protocol remembers them.
-const REMEMBERED: u64 = 8;
 
 pub(crate) struct Actor {
-    core: Arc<Core>,
-    vault: Arc<Vault>,
-    manifest: Manifest,
-    journal: Journal,
-    inbox: Receiver<Message>,
+    pub(super) core: Arc<Core>,
+    pub(super) vault: Arc<Vault>,
+    pub(super) manifest: Manifest,
+    pub(super) journal: Journal,
+    pub(super) inbox: Receiver<Message>,
     /// The method's state; away while an aggregation works on it.
-    server: Option<Value>,
-    present: BTreeMap<usize, (u64, Orders)>,
+    pub(super) server: Option<Value>,
+    pub(super) present: BTreeMap<usize, (u64, Orders)>,
     /// Who has been told that the run is over.
-    dismissed: HashSet<usize>,
+    pub(super) dismissed: HashSet<usize>,
     /// Uploads that have been aggregated, to be removed once that is durable.
-    spent: Vec<(usize, u64)>,
-    wake: Option<Time>,
-    started: Instant,
-    before: f64,
-    over: watch::Sender<Over>,
+    pub(super) spent: Vec<(usize, u64)>,
+    pub(super) wake: Option<Time>,
+    pub(super) started: Instant,
+    pub(super) before: f64,
+    pub(super) over: watch::Sender<Over>,
 }
 
 /// How the run ended, and who knows.
@@ -132,7 +129,7 @@ impl Actor {
             kept = self.manifest.machine.kept().count(),
             "the run begins, or goes on"
         );
-        self.act(actions)?;
+        self.act(actions);
         while self.turn()? {}
         Ok(())
     }
@@ -161,7 +158,7 @@ impl Actor {
                 // A client that has gone will ask again.
                 let _ = reply.send(of_actions(&actions, answer));
             }
-            self.act(actions)?;
+            self.act(actions);
         }
         Ok(true)
     }
@@ -236,218 +233,14 @@ impl Actor {
         Ok(true)
     }
 
-    fn joined(&mut self, client: usize, session: u64, orders: Orders) {
-        info!(client = self.core.name(client), "joined");
-        if let Some((_, replaced)) = self.present.insert(client, (session, orders)) {
-            let cause = proto::dismiss::Cause::Replaced;
-            let _ = replaced.try_send(Ok(self.dismissal(cause)));
-        }
-        self.core.metrics.present.store(self.present.len() as u64, Relaxed);
-    }
-
-    fn left(&mut self, client: usize, session: u64) -> Result<(), NetworkError> {
-        // Another connection of the same client may have taken its place.
-        if self.present.get(&client).is_none_or(|(current, _)| *current != session) {
-            return Ok(());
-        }
-        info!(client = self.core.name(client), "left");
-        self.present.remove(&client);
-        self.core.metrics.present.store(self.present.len() as u64, Relaxed);
-        self.handle(Event::Left { client })?;
-        self.tell_whether_everybody_knows();
-        Ok(())
-    }
-
-    /// Gives what follows, and whether anything has changed: a client may repeat itself.
-    fn uploaded(
-        &mut self,
-        client: usize,
-        round: u64,
-        bytes: u64,
-    ) -> Result<(Vec<Action>, bool), NetworkError> {
-        let before = self.manifest.machine.clone();
-        let actions = self.handle(Event::Uploaded { client, round })?;
-        if actions.contains(&Action::Accept { client, round }) {
-            let (method, round) = (self.label(), round as usize);
-            self.journal.record(&Line::Uploaded { method, round, client, bytes, clock: None })?;
-        } else if !self.manifest.machine.kept().any(|kept| kept == (client, round)) {
-            self.vault.discard(client, round)?;
-        }
-        Ok((actions, self.manifest.machine != before))
-    }
-
-    /// The same of a client that cannot answer.
-    fn failed(
-        &mut self,
-        client: usize,
-        round: u64,
-        error: String,
-    ) -> Result<(Vec<Action>, bool), NetworkError> {
-        let before = self.manifest.machine.clone();
-        let actions = self.handle(Event::Failed { client, round })?;
-        let changed = self.manifest.machine != before;
-        if changed {
-            warn!(client = self.core.name(client), round, error, "a client cannot answer");
-            self.core.metrics.failures.fetch_add(1, Relaxed);
-            let (method, phase) = (self.label(), event::Phase::Shared);
-            let round = round as usize;
-            self.journal.record(&Line::ClientFailed { method, round, client, phase, error })?;
-        }
-        Ok((actions, changed))
-    }
-
-    /// The aggregation is done and its files are synced; from this commit on, they count.
-    fn aggregated(
-        &mut self,
-        aggregation: Result<Aggregation, NetworkError>,
-    ) -> Result<Vec<Action>, NetworkError> {
-        let Aggregation { round, server, uploads, outcome } = aggregation?;
-        let done = match outcome {
-            Ok(done) => done,
-            Err(why) => {
-                self.server = Some(server);
-                return self.stop(round, why);
-            }
-        };
-        let seconds = self.seconds() - self.manifest.round_began;
-        info!(round, seconds, aggregation = done.seconds, uploads = uploads.len(), "round done");
-        self.core.metrics.aggregations.fetch_add(1, Relaxed);
-        self.core.metrics.aggregation_took(done.seconds);
-        self.core.metrics.round_took(seconds);
-        self.journal.record(&Line::RoundFinished {
-            method: self.label(),
-            round: round as usize,
-            seconds,
-            broadcast_bytes: self.manifest.broadcast_bytes,
-            clock: None,
-        })?;
-        if let Some((score, seconds)) = done.score {
-            self.scored(round, score, seconds)?;
-        }
-        self.server = Some(server);
-        self.manifest.server = done.kept.server;
-        self.manifest.broadcast_bytes = done.kept.broadcast_bytes;
-        self.manifest.broadcasts.insert(round + 1, done.kept.broadcast);
-        let actions = self.handle(Event::Aggregated { round })?;
-        let oldest = self.oldest_needed();
-        self.manifest.broadcasts.retain(|round, _| *round >= oldest);
-        self.core.shelve(&self.manifest.broadcasts);
-        self.spent = uploads;
-        Ok(actions)
-    }
-
-    /// The oldest broadcast that somebody may still be sent, or that an upload may still answer.
-    fn oldest_needed(&self) -> u64 {
-        let machine = &self.manifest.machine;
-        let protocol = machine.protocol();
-        let buffered = matches!(protocol.schedule, Schedule::Buffered { .. });
-        let answers = if buffered || protocol.late != Late::Drop { REMEMBERED } else { 0 };
-        let kept = machine.kept().map(|(_, round)| round).min().unwrap_or(u64::MAX);
-        machine.oldest_due().min(machine.round().saturating_sub(answers)).min(kept)
-    }
-
-    /// What the server trains can diverge as well; that ends the run.
-    fn stop(&mut self, round: u64, why: String) -> Result<Vec<Action>, NetworkError> {
-        let why = format!("the aggregation of round {round} failed: {why}");
-        self.finish(round - 1, Some(why))?;
-        Ok(self.present.keys().map(|client| Action::Dismiss { client: *client }).collect())
-    }
-
-    fn scored(&mut self, round: u64, gm: event::Score, seconds: f64) -> Result<(), NetworkError> {
-        info!(round, accuracy = gm.accuracy, loss = gm.loss, "the generic model");
-        // Personal models never leave their clients, and neither do their scores.
-        let pm = event::PersonalScore {
-            weighted: f64::NAN,
-            mean: f64::NAN,
-            worst_decile: f64::NAN,
-            per_client: Vec::new(),
-        };
-        let evaluated = event::Evaluated {
-            method: self.label(),
-            round: round as usize,
-            gm,
-            gm_candidates: Vec::new(),
-            pm,
-            seconds,
-            clock: None,
-        };
-        Ok(self.journal.record(&Line::Evaluated(evaluated))?)
-    }
-
-    /// Hands an event to the machine and notes what follows from it for the log.
-    fn handle(&mut self, event: Event) -> Result<Vec<Action>, NetworkError> {
-        let (now, before) = (self.now(), self.manifest.machine.round());
-        let actions = self.manifest.machine.handle(now, event);
-        self.note(before, &actions)?;
-        Ok(actions)
-    }
-
-    fn note(&mut self, before: u64, actions: &[Action]) -> Result<(), NetworkError> {
-        let round = self.manifest.machine.round();
-        self.core.metrics.round.store(round, Relaxed);
-        self.core.opened.send_replace(round);
-        if round > before {
-            self.manifest.round_began = self.seconds();
-            let protocol = self.manifest.machine.protocol();
-            let buffered = matches!(protocol.schedule, Schedule::Buffered { .. });
-            let participants = if buffered { Vec::new() } else { protocol.participants(round) };
-            info!(round, "round open");
-            self.journal.record(&Line::RoundStarted {
-                method: self.label(),
-                round: round as usize,
-                participants,
-            })?;
-        }
-        for action in actions {
-            match action {
-                Action::Finish => self.finish(round, None)?,
-                Action::Abandon { round } => {
-                    let why = format!("no client could answer round {round}");
-                    self.finish(round - 1, Some(why))?;
-                }
-                _ => {}
-            }
-        }
-        Ok(())
-    }
-
-    /// The run is over: once in its life.
-    fn finish(&mut self, rounds: u64, stopped: Option<String>) -> Result<(), NetworkError> {
-        if self.manifest.end.is_some() {
-            return Ok(());
-        }
-        let Some(server) = &self.server else { return Ok(()) };
-        let fingerprint = fingerprint(&server.encode()?);
-        let method = &*self.core.wiring.method().method;
-        if let Some(model) = method.global_model(server)? {
-            let layout = self.core.wiring.plan.network.layout();
-            let bytes = crate::model::safetensors(layout, &model);
-            durable::write(&self.vault.folder.join("model.safetensors"), &bytes)?;
-        }
-        let seconds = self.seconds();
-        info!(rounds, fingerprint, stopped, seconds, "the run is over");
-        self.journal.record(&Line::MethodFinished {
-            method: self.label(),
-            rounds: rounds as usize,
-            seconds,
-            fingerprint: String::new(),
-            server_fingerprint: Some(fingerprint.clone()),
-            clock: None,
-            stopped: stopped.clone(),
-        })?;
-        self.journal.record(&Line::RunFinished { seconds })?;
-        self.manifest.end = Some(End { rounds, fingerprint, stopped });
-        Ok(())
-    }
-
-    fn commit(&mut self) -> Result<(), NetworkError> {
+    pub(super) fn commit(&mut self) -> Result<(), NetworkError> {
         self.manifest.seconds = self.seconds();
         self.manifest.log_bytes = self.journal.bytes();
         self.vault.commit(&self.manifest)
     }
 
     /// Does what the machine says. Everything it follows from is durable.
-    fn act(&mut self, actions: Vec<Action>) -> Result<(), NetworkError> {
+    fn act(&mut self, actions: Vec<Action>) {
         for action in actions {
             match action {
                 Action::Broadcast { client, round, role } => {
@@ -473,14 +266,15 @@ impl Actor {
                     }
                 }
                 // Verdicts went out with the reply; the end is in the manifest.
-                Action::Acknowledge { .. } | Action::Refuse { .. } => {}
-                Action::Finish | Action::Abandon { .. } => {}
+                Action::Acknowledge { .. }
+                | Action::Refuse { .. }
+                | Action::Finish
+                | Action::Abandon { .. } => {}
             }
         }
         if self.manifest.end.is_some() {
             self.tell_whether_everybody_knows();
         }
-        Ok(())
     }
 
     /// Begins an aggregation on a thread of its own; what earlier ones have left behind goes first.
@@ -496,52 +290,16 @@ impl Actor {
         std::thread::spawn(move || job.run(server));
     }
 
-    fn broadcast(&self, round: u64, role: proto::Role) -> proto::Broadcast {
-        let file = self
-            .manifest
-            .broadcasts
-            .get(&round)
-            .map(|named| proto::File { bytes: named.bytes, hash: named.hash_bytes() });
-        proto::Broadcast { round, role: role.into(), file }
-    }
-
-    fn dismissal(&self, cause: proto::dismiss::Cause) -> proto::Order {
-        let last = self
-            .manifest
-            .end
-            .as_ref()
-            .map(|end| self.broadcast(end.rounds + 1, proto::Role::Bystander));
-        let dismiss = proto::Dismiss { cause: cause.into(), last };
-        proto::Order { order: Some(proto::order::Order::Dismiss(dismiss)) }
-    }
-
-    /// Sends an order. A client that does not read its orders is cut off and may come back.
-    fn send(&mut self, client: usize, order: proto::order::Order) {
-        let Some((_, orders)) = self.present.get(&client) else { return };
-        if orders.try_send(Ok(proto::Order { order: Some(order) })).is_err() {
-            warn!(client = self.core.name(client), "does not read its orders");
-            self.present.remove(&client);
-        }
-    }
-
-    fn tell_whether_everybody_knows(&mut self) {
-        let Some(end) = &self.manifest.end else { return };
-        let everybody = self.dismissed.len() == self.core.wiring.settings.clients.len();
-        let everybody_knows = everybody && self.present.is_empty();
-        let over = Over { end: Some(end.clone()), everybody_knows };
-        self.over.send_replace(over);
-    }
-
-    fn label(&self) -> String {
+    pub(super) fn label(&self) -> String {
         self.core.wiring.method().label.clone()
     }
 
     /// Seconds of the run, over all its sessions.
-    fn seconds(&self) -> f64 {
+    pub(super) fn seconds(&self) -> f64 {
         self.before + self.started.elapsed().as_secs_f64()
     }
 
-    fn now(&self) -> Time {
+    pub(super) fn now(&self) -> Time {
         Time::from_seconds(self.seconds())
     }
 }

@@ -8,6 +8,8 @@ mod listener;
 mod metrics;
 mod ops;
 mod plan;
+mod presence;
+mod progress;
 mod service;
 mod status;
 #[cfg(test)]
@@ -27,7 +29,8 @@ use actor::{Actor, Message, Over};
 use core::Core;
 use formant_experiment::Experiment;
 use plan::Wiring;
-use service::{Names, Service};
+pub use service::Names;
+use service::Service;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -55,7 +58,7 @@ pub enum Trust {
         /// The server's certificate, and which clients' it accepts.
         tls: Arc<rustls::ServerConfig>,
         /// A client's name by its certificate, or why it has none; asked anew for every request.
-        names: Arc<dyn Fn(&[u8]) -> Result<String, String> + Send + Sync>,
+        names: Names,
     },
     /// They say who they are, without encryption. Only on loopback.
     Names,

@@ -30,8 +30,9 @@ pub(crate) struct Service {
     pub(crate) names: Option<Names>,
 }
 
-/// Tells a client's name by its certificate, asked anew for every request: it may have been revoked.
-pub(crate) type Names = Arc<dyn Fn(&[u8]) -> Result<String, String> + Send + Sync>;
+/// Tells a client's name by its certificate, or why it has none; asked anew for every request, since a
+/// certificate may have been revoked.
+pub type Names = Arc<dyn Fn(&[u8]) -> Result<String, String> + Send + Sync>;
 
 impl Service {
     /// Who asks. A client cannot say that it is another.

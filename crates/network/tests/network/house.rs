@@ -158,7 +158,7 @@ fn named_if(folder: &Path, key: &str) -> Option<Vec<u8>> {
 }
 
 pub(crate) async fn never() {
-    std::future::pending().await
+    std::future::pending::<()>().await;
 }
 
 pub(crate) async fn within<T>(what: impl Future<Output = T>) -> T {
