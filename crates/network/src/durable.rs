@@ -52,6 +52,21 @@ impl Named {
     }
 }
 
+/// Creates a folder for its owner alone: it holds models that were learnt from somebody's data.
+pub(crate) fn create_private(folder: &Path) -> Result<(), RuntimeError> {
+    if folder.is_dir() {
+        return Ok(());
+    }
+    formant_runtime::files::create_folder(folder)?;
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        fs::set_permissions(folder, fs::Permissions::from_mode(0o700))
+            .map_err(|source| RuntimeError::file("protect", folder, source))?;
+    }
+    Ok(())
+}
+
 /// Writes a file whole and syncs it; it is under this name or not at all.
 pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<(), RuntimeError> {
     let temporary = beside(path, ".tmp");

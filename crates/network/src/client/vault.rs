@@ -134,6 +134,7 @@ pub(crate) struct Vault {
 impl Vault {
     /// Opens a folder; gives the run that it belongs to, if there is one.
     pub(crate) fn open(folder: &Path) -> Result<(Self, Option<(Terms, Manifest)>), NetworkError> {
+        durable::create_private(folder)?;
         files::create_folder(&folder.join("states"))?;
         let vault = Self { folder: folder.into(), _lock: files::lock(folder)? };
         let terms: Option<Terms> = durable::read_manifest(&vault.terms_path())?;

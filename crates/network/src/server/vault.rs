@@ -80,8 +80,9 @@ pub(crate) struct Kept {
 impl Vault {
     /// Opens a folder and says where its run stands; a new folder gets a run before its first round.
     pub(crate) fn open(folder: &Path, wiring: &Wiring) -> Result<(Self, Manifest), NetworkError> {
-        for folder in [folder, &folder.join("states"), &folder.join("uploads")] {
-            files::create_folder(folder)?;
+        durable::create_private(folder)?;
+        for folder in [folder.join("states"), folder.join("uploads")] {
+            files::create_folder(&folder)?;
         }
         let lock = files::lock(folder)?;
         let run = Self::claim(folder, wiring)?;

@@ -64,7 +64,7 @@ async fn a_server_and_clients_that_stop_in_the_middle_go_on_with_the_same_bits()
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "a measurement: cargo test --release -p formant-network -- --ignored --nocapture"]
 async fn two_hundred_clients_finish_twenty_rounds() {
-    let mut house = House::new(200, "fedavg", "linger = \"120s\"");
+    let mut house = House::new(200, "fedavg", "");
     house.table.insert("rounds".into(), 20.into());
     house.set("network", "hidden", vec![100]);
     let server = house.serve().await;
@@ -94,4 +94,31 @@ async fn two_hundred_clients_finish_twenty_rounds() {
     );
     assert_eq!(end.rounds, 20);
     assert_eq!(house.fingerprint(), house.simulated());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_that_never_comes_does_not_stop_the_run() {
+    let mut house = House::new(3, "scd", "linger = \"0s\"");
+    house.set("federation", "deadline", "200ms");
+    house.set("federation", "personal_until", "broadcast");
+    let server = house.serve().await;
+    let address = server.address().to_string();
+    let clients: Vec<_> =
+        (0..2).map(|client| tokio::spawn(join(house.options(&address, client), never()))).collect();
+    let end = within(server.finish(never())).await.unwrap().unwrap();
+    assert_eq!((end.rounds, end.stopped), (3, None));
+    for client in clients {
+        // The server does not stay, so one of them may be left without a goodbye.
+        client.abort();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_buffered_schedule_aggregates_what_is_there() {
+    let mut house = House::new(4, "fedavg", "");
+    house.set("federation", "schedule", "buffered");
+    house.set("federation", "buffer", 2);
+    house.table.insert("rounds".into(), 5.into());
+    let (end, summaries) = house.run().await;
+    assert_eq!((end.rounds, end.stopped, summaries.len()), (5, None, 4));
 }

@@ -30,6 +30,7 @@ impl House {
     /// A federation of so many clients with one method; `more` is TOML that goes on in `[server]`.
     pub(crate) fn new(clients: usize, method: &str, more: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
+        let linger = if more.contains("linger") { "" } else { "linger = \"60s\"" };
         let text = format!(
             r#"
             rounds = 3
@@ -50,7 +51,7 @@ impl House {
             [server]
             listen = "127.0.0.1:0"
             ops = "127.0.0.1:0"
-            linger = "20s"
+            {linger}
             {more}
             "#,
             40 * clients
