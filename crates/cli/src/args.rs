@@ -42,6 +42,8 @@ pub(crate) enum Command {
     Sweep(SweepArgs),
     /// Write report.md and report.html for a run folder and print its table
     Report(ReportArgs),
+    /// Measure what the wait-free schedule saves: time to a target accuracy with and without it
+    Speedup(SpeedupArgs),
     /// Average several runs of one experiment that differ in their seeds
     Compare(CompareArgs),
     /// List the methods, or show one with its hyper-parameters
@@ -141,6 +143,39 @@ pub(crate) struct SweepArgs {
     #[arg(long)]
     pub(crate) json: bool,
     /// No progress, only the ranking
+    #[arg(long, short)]
+    pub(crate) quiet: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Every method runs twice for each number of personal epochs, once under each schedule; both train the
+same models, and the virtual clock of [devices] and [links] says how long each takes.
+
+Examples:
+  formant speedup
+  formant speedup --set links.up=250kbit            a slower network
+  formant speedup --method ditto --epochs 1,10 --targets 0.9
+  formant speedup experiment.toml --out runs/mine")]
+pub(crate) struct SpeedupArgs {
+    #[command(flatten)]
+    pub(crate) experiment: ExperimentArgs,
+    /// Personal epochs to compare
+    #[arg(long, value_delimiter = ',', default_value = "3,5", value_name = "E1,E2,…")]
+    pub(crate) epochs: Vec<usize>,
+    /// PM accuracies to reach
+    #[arg(long, value_delimiter = ',', default_value = "0.8,0.95", value_name = "A1,A2,…")]
+    pub(crate) targets: Vec<f64>,
+    /// Folder of the runs, the table and the timeline
+    #[arg(long, value_name = "DIR", default_value = "runs/speedup")]
+    pub(crate) out: PathBuf,
+    /// Worker threads [default: one per core]
+    #[arg(long, allow_negative_numbers = true, value_parser = threads())]
+    pub(crate) threads: Option<i64>,
+    /// Print the figures as JSON on standard output
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// No progress, only the table
     #[arg(long, short)]
     pub(crate) quiet: bool,
 }

@@ -16,6 +16,7 @@ mod report;
 mod run;
 mod serve;
 mod service;
+mod speedup;
 mod status;
 mod sweep;
 
@@ -28,6 +29,7 @@ fn main() -> ExitCode {
         Command::Run(args) => run::run(args),
         Command::Sweep(args) => sweep::sweep(&args),
         Command::Report(args) => report::report(&args),
+        Command::Speedup(args) => speedup::speedup(&args),
         Command::Compare(args) => report::compare(&args),
         Command::Methods(args) => list::methods(&args),
         Command::Networks(args) => list::networks(&args),

@@ -78,9 +78,18 @@ next        formant run --set data.alpha=0.1        clients that differ more
 
 /// The experiment of the command line.
 pub(crate) fn experiment(args: &ExperimentArgs, more: &[Override]) -> anyhow::Result<Experiment> {
+    experiment_or(args, more, QUICKSTART)
+}
+
+/// The experiment of the command line, or one that is built in.
+pub(crate) fn experiment_or(
+    args: &ExperimentArgs,
+    more: &[Override],
+    built_in: &str,
+) -> anyhow::Result<Experiment> {
     let mut table = match &args.experiment {
         Some(path) => Experiment::read_table(path)?,
-        None => QUICKSTART.parse().context("the built-in experiment")?,
+        None => built_in.parse().context("the built-in experiment")?,
     };
     choose_methods(&mut table, &args.methods)?;
     let mut overrides = Vec::new();
@@ -111,7 +120,7 @@ pub(crate) fn threads(given: Option<i64>) -> Vec<Override> {
     given.map(|threads| Override::new(&["runtime", "threads"], threads)).into_iter().collect()
 }
 
-fn introduction(plan: &formant_runtime::RunPlan) -> String {
+pub(crate) fn introduction(plan: &formant_runtime::RunPlan) -> String {
     let header = &plan.header;
     let images: usize = header.clients.iter().map(|c| c.train).sum();
     format!(

@@ -20,3 +20,7 @@ pub use template::template;
 
 /// The experiment that `formant run` executes without arguments.
 pub const QUICKSTART: &str = include_str!("quickstart.toml");
+
+/// The experiment that `formant speedup` runs without a file: the paper's communication table at desk
+/// scale.
+pub const SPEEDUP: &str = include_str!("speedup.toml");

@@ -56,19 +56,26 @@ impl Experiment {
         })
     }
 
+    /// Refuses rules that cannot work where time is simulated and training takes none.
+    pub(crate) fn check_clock(&self) -> Result<(), ExperimentError> {
+        let (profile, protocol) = (self.profile()?, self.protocol()?);
+        let endless = profile.samples_per_second == f64::INFINITY;
+        if endless && protocol.personal.until == Until::Broadcast {
+            return Err(ExperimentError::combination(
+                "`federation.personal_until = \"broadcast\"` needs devices that take time: they would train for ever until the broadcast comes",
+                "set devices.samples_per_second",
+            ));
+        }
+        Ok(())
+    }
+
     /// Refuses rules that cannot work, and methods that cannot work with them.
     pub(crate) fn check_rules(&self) -> Result<(), ExperimentError> {
         let protocol = self.protocol()?;
         if let Some((fault, remedy)) = protocol.fault() {
             return Err(ExperimentError::combination(format!("[federation]: {fault}"), remedy));
         }
-        let profile = self.profile()?;
-        if profile.is_instant() && protocol.personal.until == Until::Broadcast {
-            return Err(ExperimentError::combination(
-                "`federation.personal_until = \"broadcast\"` needs a clock, and without devices and links nothing takes time",
-                "set devices.samples_per_second and links.up, links.down or links.latency",
-            ));
-        }
+        self.profile()?;
         for setting in &self.methods {
             let (method, _) = formant_methods::build(&setting.name, &setting.parameters)?;
             if !protocol.is_synchronous() && !method.allows_stale_uploads() {

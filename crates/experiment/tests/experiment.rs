@@ -104,3 +104,60 @@ fn sizes_are_read_with_their_units() {
         assert!(error.contains("runtime.memory") && error.contains("\nhint: "), "{error}");
     }
 }
+
+#[test]
+fn rules_that_cannot_work_are_refused_with_a_remedy() {
+    let cases: [(&[&str], &str); 11] = [
+        (&["federation.schedule=compute"], "`federation.schedule"),
+        (&["federation.deadline=soon"], "`federation.deadline = \"soon\"`"),
+        (&["federation.deadline=0s"], "`federation.deadline = \"0s\"`"),
+        (&["links.up=fast"], "`links.up = \"fast\"`"),
+        (&["links.latency=1 fortnight"], "`links.latency = \"1 fortnight\"`"),
+        (&["links.loss=1"], "`links.loss"),
+        (&["federation.quorum=0"], "`federation.quorum"),
+        (&["federation.schedule=buffered", "federation.buffer=21"], "the buffer is never full"),
+        (
+            &["federation.schedule=buffered", "federation.personal=everyone"],
+            "no rounds that a client",
+        ),
+        (&["federation.personal_until=broadcast"], "needs devices that take time"),
+        (
+            &[
+                "federation.schedule=compute-and-wait",
+                "federation.personal_until=broadcast",
+                "devices.samples_per_second=10",
+            ],
+            "would wait for the broadcast that waits for the upload",
+        ),
+    ];
+    for (set, expected) in cases {
+        let error = parse(TWO, set).unwrap_err();
+        assert!(error.contains(expected) && error.contains("\nhint: "), "{set:?}: {error}");
+    }
+    let feddyn = "[[method]]\nname = \"feddyn\"";
+    for stale in ["federation.late=weigh", "federation.schedule=buffered"] {
+        let error = parse(feddyn, &[stale]).unwrap_err();
+        assert!(error.starts_with("`feddyn` needs synchronous rounds"), "{error}");
+    }
+    parse(feddyn, &["federation.quorum=0.5", "federation.deadline=1min"]).unwrap();
+}
+
+#[test]
+fn rules_reach_the_plan() {
+    let set = [
+        "federation.schedule=buffered",
+        "federation.buffer=3",
+        "federation.staleness_exponent=1",
+        "federation.deadline=2min",
+        "devices.samples_per_second=50",
+        "links.down=8Mbit",
+        "links.latency=20ms",
+    ];
+    let plan = parse(TWO, &set).unwrap().plan().unwrap();
+    assert_eq!(plan.protocol.schedule, formant_federation::Schedule::Buffered { size: 3 });
+    assert_eq!(plan.protocol.weight(3), 0.25);
+    assert_eq!(plan.protocol.deadline, Some(std::time::Duration::from_secs(120)));
+    let profile = &plan.profile;
+    assert_eq!((profile.samples_per_second, profile.down, profile.latency), (50.0, 1e6, 0.02));
+    assert_eq!(profile.up, f64::INFINITY);
+}

@@ -155,7 +155,7 @@ impl ServerSettings {
                 .into());
             }
         };
-        let experiment = Experiment::parse(&table, &[])?;
+        let experiment = Experiment::parse_for_network(&table, &[])?;
         if experiment.methods().len() != 1 {
             let labels: Vec<&str> = experiment.methods().iter().map(|m| m.label.as_str()).collect();
             return Err(NetworkError::setting(

@@ -31,6 +31,7 @@ mod seeds;
 mod setting;
 mod summary;
 mod table;
+mod timeline;
 
 pub use error::ReportError;
 pub use files::write_reports;
@@ -40,3 +41,4 @@ pub use markdown::markdown;
 pub use seeds::{SeedRow, Spread, over_seeds, seed_table};
 pub use summary::{CandidateRow, Row, rows};
 pub use table::table;
+pub use timeline::{Timeline, timeline_svg, timeline_text};

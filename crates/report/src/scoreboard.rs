@@ -154,6 +154,10 @@ fn notes(entries: &[Entry], rows: &[Row]) -> Vec<String> {
                 figure(candidate.last)
             ));
         }
+        if row.refused > 0 {
+            let refused = counted(row.refused, "upload");
+            notes.push(format!("{}: {refused} came too late and did not count.", entry.name));
+        }
         if let Some(degenerate) = &row.degenerate {
             notes.push(format!("{}: {degenerate}.", entry.name));
         }

@@ -60,6 +60,9 @@ pub struct Row {
     /// Share of these in which a client computed nothing, the mean over clients.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub idle_share: Option<f64>,
+    /// Seconds of these in which each client computed nothing, in client order.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub idle_seconds: Vec<f64>,
     /// Uploads that were refused.
     pub refused: usize,
     /// Client phases that failed.
@@ -123,6 +126,7 @@ fn row(method: &MethodLog, planned: usize) -> Row {
         samples_per_second: samples_per_second(method, train_seconds),
         clock_seconds: clock.map(|clock| clock.seconds),
         idle_share: clock.and_then(idle_share),
+        idle_seconds: clock.map(|clock| clock.idle.clone()).unwrap_or_default(),
         refused: method.rounds.values().map(|round| round.refused).sum(),
         failed_phases: method.failures().count(),
         first_failure: method.failures().next().cloned(),

@@ -16,5 +16,6 @@ mod network;
 mod refusals;
 mod runs;
 mod shares;
+mod speedups;
 mod sweeps;
 mod terminal;

@@ -18,7 +18,7 @@ pub(crate) fn of(terms: &Terms, source: Source) -> Result<RunPlan, NetworkError>
         .map_err(|error| confused(format!("the experiment is no TOML: {error}")))?;
     let plan = match source {
         Source::Share(share) => {
-            let experiment = Experiment::parse(&table, &[])?;
+            let experiment = Experiment::parse_for_network(&table, &[])?;
             let key = |key: &str| table.get("data").and_then(|data| data.get(key));
             let name = key("dataset").and_then(toml::Value::as_str).unwrap_or_default();
             let (dataset, data) = share.into_dataset(name, &description(name)?)?;
@@ -32,7 +32,8 @@ pub(crate) fn of(terms: &Terms, source: Source) -> Result<RunPlan, NetworkError>
         }
         Source::Rehearse { dir } => {
             let dir = dir.map(|dir| Override::new(&["data", "dir"], dir.display().to_string()));
-            let experiment = Experiment::parse(&table, &dir.into_iter().collect::<Vec<_>>())?;
+            let experiment =
+                Experiment::parse_for_network(&table, &dir.into_iter().collect::<Vec<_>>())?;
             let mut federation = experiment.federation()?;
             for (client, data) in federation.clients.iter_mut().enumerate() {
                 if client != terms.client {
