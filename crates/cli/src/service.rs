@@ -7,7 +7,9 @@ use tracing_subscriber::EnvFilter;
 
 /// Runs to the end on all cores.
 pub(crate) fn block_on<T>(work: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    let mut runtime = tokio::runtime::Builder::new_multi_thread();
+    // Threads for file work, which is short; the default of 512 would be memory for nothing.
+    let runtime = runtime.enable_all().max_blocking_threads(32).build();
     runtime.context("cannot start the network threads")?.block_on(work)
 }
 
