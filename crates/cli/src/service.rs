@@ -29,15 +29,21 @@ pub(crate) fn start_log(form: LogForm) {
 
 /// Comes with the first SIGINT or SIGTERM.
 pub(crate) async fn interrupted() {
-    use tokio::signal::unix::{SignalKind, signal};
-    match signal(SignalKind::terminate()) {
-        Ok(mut terminate) => tokio::select! {
-            _ = terminate.recv() => {}
-            _ = tokio::signal::ctrl_c() => {}
-        },
-        Err(_) => {
-            let _ = tokio::signal::ctrl_c().await;
-        }
+    tokio::select! {
+        () = terminated() => {}
+        _ = tokio::signal::ctrl_c() => {}
     }
     tracing::info!("stopping; the state is kept");
+}
+
+/// Comes with SIGTERM, where there is such a thing.
+async fn terminated() {
+    #[cfg(unix)]
+    if let Ok(mut signal) =
+        tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())
+    {
+        signal.recv().await;
+        return;
+    }
+    std::future::pending::<()>().await;
 }
