@@ -1,6 +1,7 @@
 //! The command line.
 
 pub(crate) mod cert;
+pub(crate) mod network;
 
 use clap::builder::RangedI64ValueParser;
 use clap::{Args, Parser, Subcommand};
@@ -55,6 +56,12 @@ pub(crate) enum Command {
     Init(InitArgs),
     /// Make, list and revoke the certificates of a federation over the network
     Cert(cert::CertArgs),
+    /// Run an experiment with real clients: listen, ask, aggregate
+    Serve(network::ServeArgs),
+    /// Take part in an experiment with this machine's own data
+    Join(network::JoinArgs),
+    /// Show where a running server stands
+    Status(network::StatusArgs),
 }
 
 /// What `run`, `sweep` and `data show` share: an experiment and changes to it.

@@ -7,13 +7,17 @@ mod export;
 mod folder;
 mod grid;
 mod interrupt;
+mod join;
 mod list;
 mod output;
 mod progress;
 mod ranking;
 mod report;
 mod run;
+mod serve;
+mod service;
 mod speedup;
+mod status;
 mod sweep;
 
 use args::{Cli, Command};
@@ -32,6 +36,9 @@ fn main() -> ExitCode {
         Command::Data(args) => data::data(args),
         Command::Init(args) => list::init(&args),
         Command::Cert(args) => cert::cert(&args),
+        Command::Serve(args) => serve::serve(&args),
+        Command::Join(args) => join::join(&args),
+        Command::Status(args) => status::status(&args),
     };
     match outcome {
         Ok(code) => code,

@@ -56,13 +56,9 @@ impl Experiment {
         })
     }
 
-    /// Refuses rules that cannot work, and methods that cannot work with them.
-    pub(crate) fn check_rules(&self) -> Result<(), ExperimentError> {
-        let protocol = self.protocol()?;
-        if let Some((fault, remedy)) = protocol.fault() {
-            return Err(ExperimentError::combination(format!("[federation]: {fault}"), remedy));
-        }
-        let profile = self.profile()?;
+    /// Refuses rules that cannot work where time is simulated and training takes none.
+    pub(crate) fn check_clock(&self) -> Result<(), ExperimentError> {
+        let (profile, protocol) = (self.profile()?, self.protocol()?);
         let endless = profile.samples_per_second == f64::INFINITY;
         if endless && protocol.personal.until == Until::Broadcast {
             return Err(ExperimentError::combination(
@@ -70,6 +66,16 @@ impl Experiment {
                 "set devices.samples_per_second",
             ));
         }
+        Ok(())
+    }
+
+    /// Refuses rules that cannot work, and methods that cannot work with them.
+    pub(crate) fn check_rules(&self) -> Result<(), ExperimentError> {
+        let protocol = self.protocol()?;
+        if let Some((fault, remedy)) = protocol.fault() {
+            return Err(ExperimentError::combination(format!("[federation]: {fault}"), remedy));
+        }
+        self.profile()?;
         for setting in &self.methods {
             let (method, _) = formant_methods::build(&setting.name, &setting.parameters)?;
             if !protocol.is_synchronous() && !method.allows_stale_uploads() {

@@ -12,6 +12,7 @@ macro_rules! snapshot {
 mod certificates;
 mod interruption;
 mod listings;
+mod network;
 mod refusals;
 mod runs;
 mod shares;

@@ -1,0 +1,89 @@
+//! The command line of the real network: `serve`, `join` and `status`.
+
+use clap::{Args, ValueEnum};
+use std::path::PathBuf;
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+The file is an experiment with one [[method]] and a section [server]; examples/deploy/server.toml
+explains its keys. The state folder survives a crash: the same command goes on where it stopped.
+
+Examples:
+  formant serve server.toml
+  formant serve server.toml --insecure        on loopback, without certificates")]
+pub(crate) struct ServeArgs {
+    /// The server's file
+    pub(crate) file: PathBuf,
+    /// Folder of the run, instead of server.state
+    #[arg(long, value_name = "DIR")]
+    pub(crate) state: Option<PathBuf>,
+    /// Without TLS: clients say who they are. Only on loopback
+    #[arg(long)]
+    pub(crate) insecure: bool,
+    /// Form of the log on standard error
+    #[arg(long, value_enum, default_value = "text")]
+    pub(crate) log: LogForm,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+The state folder holds the personal model and survives a crash: the same command goes on where it
+stopped. Neither the data nor the personal model ever leave this machine.
+
+Examples:
+  formant join --server fl.example.org:7700 --identity alice.bundle.pem --data alice.safetensors --state alice
+  formant join --server 127.0.0.1:7700 --insecure --name client-000 --rehearse --state c0")]
+pub(crate) struct JoinArgs {
+    /// Where the server listens
+    #[arg(long, value_name = "HOST:PORT")]
+    pub(crate) server: String,
+    /// This client's samples, as `formant data export` writes them
+    #[arg(long, value_name = "FILE", required_unless_present = "rehearse")]
+    pub(crate) data: Option<PathBuf>,
+    /// Take this client's share of the experiment's own dataset, as the simulator divides it
+    #[arg(long, conflicts_with = "data")]
+    pub(crate) rehearse: bool,
+    /// Folder of the datasets, for --rehearse [env: FORMANT_DATA]
+    #[arg(long, value_name = "DIR", requires = "rehearse")]
+    pub(crate) data_dir: Option<PathBuf>,
+    /// Folder of this client, which holds its personal model
+    #[arg(long, value_name = "DIR")]
+    pub(crate) state: PathBuf,
+    /// This client's certificate and key, as `formant cert client NAME` writes them
+    #[arg(long, value_name = "BUNDLE", required_unless_present = "insecure")]
+    pub(crate) identity: Option<PathBuf>,
+    /// The name in the server's certificate, if it is not the host
+    #[arg(long, value_name = "NAME", conflicts_with = "insecure")]
+    pub(crate) server_name: Option<String>,
+    /// Without TLS, under the name given by --name. Only on loopback
+    #[arg(long, conflicts_with = "identity", requires = "name")]
+    pub(crate) insecure: bool,
+    /// This client's name, where no certificate says it
+    #[arg(long, requires = "insecure")]
+    pub(crate) name: Option<String>,
+    /// Most bytes per second in each direction, such as 2MB
+    #[arg(long, value_name = "BYTES")]
+    pub(crate) rate_limit: Option<String>,
+    /// Print the result as JSON on standard output
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Form of the log on standard error
+    #[arg(long, value_enum, default_value = "text")]
+    pub(crate) log: LogForm,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct StatusArgs {
+    /// The server's ops address
+    #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:7701")]
+    pub(crate) ops: String,
+    /// Machine-readable
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LogForm {
+    Text,
+    Json,
+}

@@ -1,0 +1,45 @@
+//! `formant serve`.
+
+use crate::args::network::ServeArgs;
+use crate::output::print;
+use crate::service::{block_on, interrupted, start_log};
+use anyhow::Context;
+use formant_network::ServerSettings;
+use formant_network::identity::ServerIdentity;
+use formant_network::server::{RunningServer, Trust};
+use std::fmt::Write as _;
+use std::process::ExitCode;
+
+pub(crate) fn serve(args: &ServeArgs) -> anyhow::Result<ExitCode> {
+    start_log(args.log);
+    let (experiment, mut settings) =
+        ServerSettings::read(&args.file).with_context(|| args.file.display().to_string())?;
+    if let Some(state) = &args.state {
+        settings.state.clone_from(state);
+    }
+    let trust = if args.insecure {
+        Trust::Names
+    } else {
+        Trust::of(&ServerIdentity::read(&settings.certs)?)?
+    };
+    block_on(async {
+        let folder = settings.state.clone();
+        let server = RunningServer::start(&experiment, settings, trust).await?;
+        tracing::info!(
+            address = %server.address(),
+            ops = server.ops().map(tracing::field::display),
+            state = %folder.display(),
+            "listening"
+        );
+        let Some(end) = server.finish(interrupted()).await? else {
+            return Ok(ExitCode::from(130));
+        };
+        let mut text = format!("rounds       {}\nfingerprint  {}\n", end.rounds, end.fingerprint);
+        if let Some(why) = &end.stopped {
+            writeln!(text, "stopped      {why}")?;
+        }
+        writeln!(text, "state        {}", folder.display())?;
+        print(&text)?;
+        Ok(if end.stopped.is_some() { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+    })
+}

@@ -1,0 +1,383 @@
+//! The thread that owns the client: it drives the session, makes every step durable, and only then
+//! lets anything follow from it.
+
+use super::link::Command;
+use super::summary::Summary;
+use super::training::{Job, Trained, Trainer};
+use super::vault::{Manifest, Terms, Vault, decode_broadcast};
+use super::{Source, plan};
+use crate::durable::{self, Named};
+use crate::error::NetworkError;
+use crate::journal::Journal;
+use crate::wire::proto::{self, verdict::Kind};
+use formant_federation::{Role, Session, SessionAction, SessionEvent, Until};
+use formant_methods::Value;
+use formant_numerics::{Rng, Stream};
+use formant_runtime::event::{Event as Line, Phase};
+use formant_runtime::{MethodPlan, RunPlan, RuntimeError};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender};
+use tokio::sync::mpsc::UnboundedSender;
+use tracing::{info, warn};
+
+/// What happens to a client.
+pub(crate) enum Notice {
+    /// The server has let it in.
+    Connected(Box<proto::Welcome>),
+    /// The connection is lost.
+    Disconnected,
+    /// A broadcast is on disk.
+    Broadcast { round: u64, role: Role, file: Named },
+    /// What the server says about an upload or a failure.
+    Verdict { round: u64, verdict: proto::Verdict },
+    /// The run is over; the last broadcast, if it could be had.
+    Dismissed { last: Option<(u64, Named)> },
+    /// A phase is over.
+    Trained(Box<Result<Trained, RuntimeError>>),
+    /// It cannot go on.
+    Failed(NetworkError),
+    /// The process ends.
+    Stop,
+}
+
+/// The client before it knows what to do.
+pub(crate) struct Waiting {
+    pub(crate) vault: Vault,
+    pub(crate) source: Source,
+    pub(crate) inbox: Receiver<Notice>,
+    pub(crate) notices: Sender<Notice>,
+    pub(crate) commands: UnboundedSender<Command>,
+}
+
+impl Waiting {
+    /// Runs to the end of the run, or until it is told to stop: then there is no summary.
+    pub(crate) fn run(
+        self,
+        begun: Option<(Terms, Manifest)>,
+    ) -> Result<Option<Summary>, NetworkError> {
+        let (terms, manifest, welcome) = if let Some((terms, manifest)) = begun {
+            (terms, Some(manifest), None)
+        } else {
+            let Some(welcome) = self.welcome()? else { return Ok(None) };
+            (Terms::of(&welcome), None, Some(welcome))
+        };
+        let mut mind = Mind::new(self, terms, manifest)?;
+        let restarted = mind.manifest.session.restart();
+        mind.perform(restarted)?;
+        if let Some(welcome) = welcome {
+            mind.take(Notice::Connected(welcome))?;
+        }
+        mind.run()
+    }
+
+    /// The first thing that a new client needs.
+    fn welcome(&self) -> Result<Option<Box<proto::Welcome>>, NetworkError> {
+        loop {
+            match self.inbox.recv() {
+                Ok(Notice::Connected(welcome)) => return Ok(Some(welcome)),
+                Ok(Notice::Failed(error)) => return Err(error),
+                Ok(Notice::Stop) | Err(_) => return Ok(None),
+                Ok(_) => {}
+            }
+        }
+    }
+}
+
+struct Mind {
+    vault: Vault,
+    terms: Terms,
+    manifest: Manifest,
+    plan: Arc<RunPlan>,
+    journal: Journal,
+    inbox: Receiver<Notice>,
+    commands: UnboundedSender<Command>,
+    trainer: Trainer,
+    /// The client's state; away while a phase works on it.
+    state: Option<Value>,
+    /// The broadcast and the upload that were last used, decoded.
+    broadcast: Option<(u64, Arc<Value>)>,
+    upload: Option<(u64, Arc<Value>)>,
+    summary: Option<Summary>,
+}
+
+impl Mind {
+    fn new(
+        waiting: Waiting,
+        terms: Terms,
+        manifest: Option<Manifest>,
+    ) -> Result<Self, NetworkError> {
+        let Waiting { vault, source, inbox, notices, commands } = waiting;
+        let plan = Arc::new(plan::of(&terms, source)?);
+        let method = &plan.methods[0];
+        let manifest = if let Some(manifest) = manifest {
+            manifest
+        } else {
+            let manifest = Manifest::new(Session::new(&plan.rules(method)));
+            vault.begin(&terms, &manifest)?;
+            manifest
+        };
+        let state = if let Some(named) = &manifest.state {
+            method.method.decode_client(&named.read(&vault.states())?)?
+        } else {
+            let init = plan.network.init(&mut Rng::new(plan.seed, Stream::Init, 0, 0));
+            method.method.start_client(&init)
+        };
+        let mut journal = Journal::open(&vault.folder, manifest.log_bytes)?;
+        if journal.bytes() == 0 {
+            journal.record(&Line::RunStarted(plan.header.clone()))?;
+            journal.record(&Line::MethodStarted { method: method.label.clone() })?;
+        }
+        info!(
+            run = terms.run,
+            place = terms.client,
+            samples = plan.federation.clients[terms.client].train.len(),
+            "the run begins, or goes on"
+        );
+        let trainer = Trainer::start(plan.clone(), terms.client, notices);
+        Ok(Self {
+            vault,
+            terms,
+            manifest,
+            plan,
+            journal,
+            inbox,
+            commands,
+            trainer,
+            state: Some(state),
+            broadcast: None,
+            upload: None,
+            summary: None,
+        })
+    }
+
+    fn run(mut self) -> Result<Option<Summary>, NetworkError> {
+        while self.summary.is_none() {
+            match self.inbox.recv() {
+                Ok(Notice::Stop) | Err(_) => return Ok(None),
+                Ok(notice) => self.take(notice)?,
+            }
+        }
+        Ok(self.summary)
+    }
+
+    fn take(&mut self, notice: Notice) -> Result<(), NetworkError> {
+        match notice {
+            Notice::Connected(welcome) => {
+                self.vault.compare(&self.terms, &Terms::of(&welcome))?;
+                self.handle(SessionEvent::Connected)
+            }
+            Notice::Disconnected => self.handle(SessionEvent::Disconnected),
+            Notice::Broadcast { round, role, file } => {
+                info!(round, bytes = file.bytes, "broadcast");
+                self.manifest.broadcasts.insert(round, file);
+                self.handle(SessionEvent::Broadcast { round, role })
+            }
+            Notice::Verdict { round, verdict } => self.judged(round, &verdict),
+            Notice::Dismissed { last } => {
+                info!("the run is over");
+                self.manifest.broadcasts.extend(last);
+                self.handle(SessionEvent::Finished)
+            }
+            Notice::Trained(trained) => self.trained(trained.map_err(NetworkError::from)?),
+            Notice::Failed(error) => Err(error),
+            Notice::Stop => Ok(()),
+        }
+    }
+
+    fn judged(&mut self, round: u64, verdict: &proto::Verdict) -> Result<(), NetworkError> {
+        match verdict.kind() {
+            Kind::Accepted | Kind::Kept => {
+                info!(round, "the server has it");
+                self.manifest.failures.remove(&round);
+                self.handle(SessionEvent::Acknowledged { round })
+            }
+            _ => {
+                let (reason, detail) = (&verdict.reason, &verdict.detail);
+                warn!(round, reason, detail, "the server refuses the upload");
+                self.handle(SessionEvent::Refused { round })
+            }
+        }
+    }
+
+    /// A phase is over: its state, and what it is to send, are kept before anything follows.
+    fn trained(&mut self, trained: Trained) -> Result<(), NetworkError> {
+        let Trained { round, phase, state, upload, record } = trained;
+        self.log(round, phase, &record)?;
+        let states = self.vault.states();
+        let event = match (phase, upload) {
+            (Phase::Personal, _) => SessionEvent::PersonalDone { round },
+            (Phase::Shared, None) => {
+                self.manifest.failures.insert(round, record.error.clone().unwrap_or_default());
+                SessionEvent::SharedFailed { round }
+            }
+            (Phase::Shared, Some(mut upload)) => {
+                let method = &*self.plan.methods[0].method;
+                let bytes = self.terms.packing().pack(method, &mut upload)?;
+                let named = durable::store(&states, &format!("upload-{round}.bin"), &bytes)?;
+                self.manifest.uploads.insert(round, named);
+                self.upload = Some((round, Arc::new(upload)));
+                SessionEvent::SharedDone { round }
+            }
+        };
+        if record.error.is_none() {
+            self.manifest.version += 1;
+            let name = format!("state-{}.bin", self.manifest.version);
+            self.manifest.state = Some(durable::store(&states, &name, &state.encode()?)?);
+        }
+        self.state = Some(state);
+        self.manifest.working = None;
+        self.handle(event)
+    }
+
+    fn log(
+        &mut self,
+        round: u64,
+        phase: Phase,
+        record: &formant_runtime::PhaseRecord,
+    ) -> Result<(), NetworkError> {
+        let (method, client) = (self.method().label.clone(), self.terms.client);
+        let (round, meter) = (round as usize, &record.meter);
+        let line = match &record.error {
+            None => Line::PhaseDone {
+                method,
+                round,
+                client,
+                phase,
+                seconds: record.seconds,
+                samples: meter.samples,
+                steps: meter.steps,
+                loss: meter.mean_objective(),
+                clock: None,
+            },
+            Some(error) => {
+                Line::ClientFailed { method, round, client, phase, error: error.clone() }
+            }
+        };
+        info!(round, ?phase, seconds = record.seconds, error = record.error, "phase done");
+        Ok(self.journal.record(&line)?)
+    }
+
+    /// Hands an event to the session, keeps what it has become, then acts.
+    fn handle(&mut self, event: SessionEvent) -> Result<(), NetworkError> {
+        let actions = self.manifest.session.handle(event);
+        self.perform(actions)
+    }
+
+    fn perform(&mut self, actions: Vec<SessionAction>) -> Result<(), NetworkError> {
+        for action in &actions {
+            if let SessionAction::TrainShared { round }
+            | SessionAction::TrainPersonal { round, .. } = action
+            {
+                self.manifest.working = Some(*round);
+            }
+        }
+        self.manifest.forget();
+        self.manifest.log_bytes = self.journal.bytes();
+        self.vault.commit(&self.manifest)?;
+        for action in actions {
+            self.act(action)?;
+        }
+        Ok(())
+    }
+
+    fn act(&mut self, action: SessionAction) -> Result<(), NetworkError> {
+        match action {
+            SessionAction::TrainShared { round } => self.begin(round, None)?,
+            SessionAction::TrainPersonal { round, until } => self.begin(round, Some(until))?,
+            SessionAction::StopPersonal => self.trainer.stop(),
+            SessionAction::Upload { round } => {
+                let Some(file) = self.manifest.uploads.get(&round).cloned() else { return Ok(()) };
+                let samples = self.plan.federation.clients[self.terms.client].train.len() as u64;
+                let _ = self.commands.send(Command::Upload { round, file, samples });
+            }
+            SessionAction::ReportFailure { round } => {
+                let why = self.manifest.failures.get(&round).cloned().unwrap_or_default();
+                let _ = self.commands.send(Command::Fail { round, why });
+            }
+            SessionAction::End => self.end()?,
+        }
+        Ok(())
+    }
+
+    fn begin(&mut self, round: u64, personal: Option<Until>) -> Result<(), NetworkError> {
+        let broadcast = self.broadcast(round)?;
+        let personal = match personal {
+            None => None,
+            Some(until) => Some((self.latest_upload()?, until)),
+        };
+        let Some(state) = self.state.take() else {
+            return Err(NetworkError::Stopped { what: "training" });
+        };
+        self.trainer.begin(Job { round, state, broadcast, personal });
+        Ok(())
+    }
+
+    fn broadcast(&mut self, round: u64) -> Result<Arc<Value>, NetworkError> {
+        if let Some((at, value)) = &self.broadcast
+            && *at == round
+        {
+            return Ok(value.clone());
+        }
+        let states = self.vault.states();
+        let named = missing(self.manifest.broadcasts.get(&round), &states, "broadcast", round)?;
+        let method = &*self.method().method;
+        let value = Arc::new(decode_broadcast(method, (named, &states), self.terms.packing())?);
+        self.broadcast = Some((round, value.clone()));
+        Ok(value)
+    }
+
+    /// What was sent last: a personal phase trains beside it.
+    fn latest_upload(&mut self) -> Result<Arc<Value>, NetworkError> {
+        let states = self.vault.states();
+        let latest = self.manifest.uploads.last_key_value().map(|(round, _)| *round);
+        let round = latest.unwrap_or_default();
+        if let Some((at, value)) = &self.upload
+            && *at == round
+        {
+            return Ok(value.clone());
+        }
+        let named = missing(self.manifest.uploads.get(&round), &states, "upload", round)?;
+        let bytes = named.read(&states)?;
+        let unpacked = self.terms.packing().unpack(&*self.method().method, bytes, u64::MAX - 1);
+        let value = unpacked.map_err(|error| crate::wire::confused(error.to_string()))?;
+        let value = Arc::new(value);
+        self.upload = Some((round, value.clone()));
+        Ok(value)
+    }
+
+    /// Scores what has been learnt, on samples that never leave this machine.
+    fn end(&mut self) -> Result<(), NetworkError> {
+        let newest = self.manifest.broadcasts.keys().next_back().copied();
+        let broadcast = newest.map(|round| self.broadcast(round)).transpose()?;
+        let round = newest.unwrap_or(1) - 1;
+        let Some(state) = &self.state else { return Ok(()) };
+        let got = broadcast.as_deref();
+        let summary = Summary::new(&self.plan, self.terms.client, (round, state), got)?;
+        self.journal.record(&Line::RunFinished { seconds: 0.0 })?;
+        self.manifest.log_bytes = self.journal.bytes();
+        self.vault.commit(&self.manifest)?;
+        self.summary = Some(summary);
+        Ok(())
+    }
+
+    fn method(&self) -> &MethodPlan {
+        &self.plan.methods[0]
+    }
+}
+
+fn missing<'n>(
+    named: Option<&'n Named>,
+    states: &Path,
+    what: &str,
+    round: u64,
+) -> Result<&'n Named, NetworkError> {
+    named.ok_or_else(|| {
+        RuntimeError::Damaged {
+            path: states.into(),
+            found: format!("the {what} of round {round} is missing"),
+            hint: "restore the whole state folder from a copy, or join anew with another".into(),
+        }
+        .into()
+    })
+}

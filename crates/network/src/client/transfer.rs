@@ -1,0 +1,189 @@
+//! Downloads and uploads that go on where they were cut.
+
+use crate::durable::{self, Named};
+use crate::wire::{NAME_KEY, chunk, hex, is_file, is_whole, proto};
+use bytes::Bytes;
+use proto::federation_client::FederationClient;
+use proto::upload_part::Part;
+use proto::verdict::Kind;
+use std::io::SeekFrom;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncSeekExt, AsyncWriteExt};
+use tokio::sync::mpsc;
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::metadata::{Ascii, MetadataValue};
+use tonic::service::Interceptor;
+use tonic::service::interceptor::InterceptedService;
+use tonic::transport::Channel;
+use tonic::{Code, Request, Status};
+use tracing::warn;
+
+/// Puts the client's name on a request, where there is no certificate that says it.
+#[derive(Clone)]
+pub(crate) struct Signer(pub(crate) Option<MetadataValue<Ascii>>);
+
+impl Interceptor for Signer {
+    fn call(&mut self, mut request: Request<()>) -> Result<Request<()>, Status> {
+        if let Some(name) = &self.0 {
+            request.metadata_mut().insert(NAME_KEY, name.clone());
+        }
+        Ok(request)
+    }
+}
+
+/// What calls go through.
+pub(crate) type Caller = FederationClient<InterceptedService<Channel, Signer>>;
+
+/// The line is gone, or the disk; the connection is made anew.
+pub(crate) struct Lost(pub(crate) String);
+
+impl From<Status> for Lost {
+    fn from(status: Status) -> Self {
+        Self(format!("{:?}: {}", status.code(), status.message()))
+    }
+}
+
+impl From<std::io::Error> for Lost {
+    fn from(error: std::io::Error) -> Self {
+        Self(error.to_string())
+    }
+}
+
+impl From<formant_runtime::RuntimeError> for Lost {
+    fn from(error: formant_runtime::RuntimeError) -> Self {
+        Self(error.to_string())
+    }
+}
+
+/// How often something that was damaged on the way is tried again.
+const TRIES: usize = 5;
+/// A download without a chunk for so long is given up.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// Chunks that are read from disk ahead of the network.
+const AHEAD: usize = 2;
+
+/// Downloads a broadcast into the folder; `None` if the server does not have it any more. What an
+/// earlier connection has brought is not fetched again.
+pub(crate) async fn download(
+    mut caller: Caller,
+    states: &Path,
+    round: u64,
+    file: proto::File,
+) -> Result<Option<Named>, Lost> {
+    let name = format!("broadcast-{round}.bin");
+    let whole = states.join(&name);
+    if let Ok(bytes) = tokio::fs::read(&whole).await
+        && is_file(&file, &bytes)
+    {
+        return Ok(Some(Named::of(name, &bytes)));
+    }
+    // The hash in its name: only the same bytes may go on.
+    let part = states.join(format!("broadcast-{round}-{}.part", hex(&file.hash)));
+    for _ in 0..TRIES {
+        match fetch(&mut caller, &part, round, file.bytes).await {
+            Ok(true) => {}
+            Ok(false) => return Ok(None),
+            Err(lost) => return Err(lost),
+        }
+        let bytes = tokio::fs::read(&part).await?;
+        if is_file(&file, &bytes) {
+            let named = Named::of(name, &bytes);
+            let states = states.to_owned();
+            let kept = move || {
+                std::fs::File::open(&part)?.sync_data()?;
+                std::fs::rename(&part, &whole)?;
+                durable::sync_folder(&states).map_err(std::io::Error::other)
+            };
+            tokio::task::spawn_blocking(kept).await.map_err(|error| Lost(error.to_string()))??;
+            return Ok(Some(named));
+        }
+        warn!(round, "a broadcast does not have its hash; it is fetched again");
+        durable::remove(&part)?;
+    }
+    Err(Lost(format!("the broadcast of round {round} was damaged {TRIES} times")))
+}
+
+/// Appends what is missing. False if the server does not have it any more.
+async fn fetch(caller: &mut Caller, part: &Path, round: u64, total: u64) -> Result<bool, Lost> {
+    let mut file = tokio::fs::OpenOptions::new().create(true).append(true).open(part).await?;
+    let mut offset = file.metadata().await?.len();
+    if offset > total {
+        file.set_len(0).await?;
+        offset = 0;
+    }
+    let mut chunks = match caller.download(proto::DownloadRequest { round, offset }).await {
+        Ok(chunks) => chunks.into_inner(),
+        Err(status) if status.code() == Code::NotFound => return Ok(false),
+        Err(status) => return Err(status.into()),
+    };
+    while offset < total {
+        let next = tokio::time::timeout(PATIENCE, chunks.message()).await;
+        let next = next.map_err(|_| Lost("a download has stalled".into()))??;
+        let Some(chunk) = next else {
+            return Err(Lost(format!("a download ends after {offset} of {total} bytes")));
+        };
+        if !is_whole(&chunk) || chunk.offset != offset {
+            return Err(Lost("a chunk was damaged on the way".into()));
+        }
+        file.write_all(&chunk.data).await?;
+        offset += chunk.data.len() as u64;
+    }
+    file.flush().await?;
+    Ok(true)
+}
+
+/// Sends an upload, from wherever the server has it already, and gives the server's verdict.
+pub(crate) async fn upload(
+    mut caller: Caller,
+    header: proto::UploadHeader,
+    path: PathBuf,
+    size: usize,
+) -> Result<proto::Verdict, Lost> {
+    let mut last = proto::Verdict::default();
+    for _ in 0..TRIES {
+        let resumed = caller.resume(header.clone()).await?.into_inner();
+        let verdict = match resumed.verdict {
+            Some(verdict) => verdict,
+            None => send(&mut caller, &header, &path, (resumed.offset, size)).await?,
+        };
+        match verdict.kind() {
+            Kind::Again | Kind::Unspecified => last = verdict,
+            _ => return Ok(verdict),
+        }
+        warn!(round = header.round, reason = last.reason, detail = last.detail, "sending again");
+    }
+    Err(Lost(format!("the server could not take an upload {TRIES} times: {}", last.detail)))
+}
+
+async fn send(
+    caller: &mut Caller,
+    header: &proto::UploadHeader,
+    path: &Path,
+    (mut offset, size): (u64, usize),
+) -> Result<proto::Verdict, Lost> {
+    let mut file = tokio::fs::File::open(path).await?;
+    file.seek(SeekFrom::Start(offset)).await?;
+    let (parts, stream) = mpsc::channel(AHEAD);
+    let part = |part| proto::UploadPart { part: Some(part) };
+    let _ = parts.try_send(part(Part::Header(header.clone())));
+    let reader = tokio::spawn(async move {
+        loop {
+            let mut data = Vec::with_capacity(size);
+            let read = (&mut file).take(size as u64).read_to_end(&mut data).await;
+            if read.map_or(true, |read| read == 0) {
+                return;
+            }
+            let length = data.len() as u64;
+            let next = part(Part::Chunk(chunk(offset, Bytes::from(data))));
+            // The server may have said its verdict already.
+            if parts.send(next).await.is_err() {
+                return;
+            }
+            offset += length;
+        }
+    });
+    let verdict = caller.upload(ReceiverStream::new(stream)).await;
+    reader.abort();
+    Ok(verdict?.into_inner())
+}

@@ -1,0 +1,215 @@
+//! A client's folder: what survives `kill -9` and a power cut, and never leaves this machine.
+//!
+//! - `run.json`: which run this is, and the experiment that the server has sent; written once.
+//! - `manifest.json`: where the client stands and the names of the files that go with it. Replaced
+//!   before anything follows from it.
+//! - `states/`: the client's state with its personal model, broadcasts, and uploads that the server
+//!   has not confirmed.
+
+use crate::codec::{Packing, expand};
+use crate::durable::{self, Named};
+use crate::error::NetworkError;
+use crate::wire::{confused, proto};
+use formant_federation::Session;
+use formant_methods::{ErasedMethod, Value};
+use formant_runtime::files;
+use proto::{Encoding, Precision};
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, HashSet};
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+/// The version of the folder's layout.
+const FORMAT: u32 = 1;
+
+/// What the server has said in its welcome: the same for the whole run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Terms {
+    format: u32,
+    formant: String,
+    pub(crate) run: String,
+    pub(crate) client: usize,
+    pub(crate) experiment: String,
+    zstd: bool,
+    f16: bool,
+}
+
+impl Terms {
+    pub(crate) fn of(welcome: &proto::Welcome) -> Self {
+        Self {
+            format: FORMAT,
+            formant: env!("CARGO_PKG_VERSION").into(),
+            run: welcome.run.clone(),
+            client: welcome.client as usize,
+            experiment: welcome.experiment.clone(),
+            zstd: welcome.encoding() == Encoding::Zstd,
+            f16: welcome.precision() == Precision::F16,
+        }
+    }
+
+    pub(crate) fn packing(&self) -> Packing {
+        Packing {
+            encoding: if self.zstd { Encoding::Zstd } else { Encoding::None },
+            precision: if self.f16 { Precision::F16 } else { Precision::F32 },
+        }
+    }
+
+    /// What differs between a folder and a server, in words.
+    fn difference(&self, now: &Self) -> Option<String> {
+        let texts = |terms: &Self| {
+            [
+                ("version of formant", terms.formant.clone()),
+                ("run", terms.run.clone()),
+                ("place", terms.client.to_string()),
+                ("experiment", terms.experiment.clone()),
+                ("zstd", terms.zstd.to_string()),
+                ("f16", terms.f16.to_string()),
+            ]
+        };
+        let pairs = texts(self).into_iter().zip(texts(now));
+        pairs
+            .filter(|(was, is)| was.1 != is.1)
+            .map(|((what, was), (_, is))| match what {
+                "experiment" => "the experiment has changed".to_owned(),
+                what => format!("its {what} is {was}, and the server's is {is}"),
+            })
+            .next()
+    }
+}
+
+/// Where a client stands.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Manifest {
+    pub(crate) session: Session,
+    /// The method's client state; none before the first phase.
+    pub(crate) state: Option<Named>,
+    /// Numbers the states.
+    pub(crate) version: u64,
+    pub(crate) broadcasts: BTreeMap<u64, Named>,
+    pub(crate) uploads: BTreeMap<u64, Named>,
+    /// Why there is no upload for a round.
+    pub(crate) failures: BTreeMap<u64, String>,
+    /// The round whose phase is under way.
+    pub(crate) working: Option<u64>,
+    pub(crate) log_bytes: u64,
+}
+
+impl Manifest {
+    pub(crate) fn new(session: Session) -> Self {
+        Self {
+            session,
+            state: None,
+            version: 0,
+            broadcasts: BTreeMap::new(),
+            uploads: BTreeMap::new(),
+            failures: BTreeMap::new(),
+            working: None,
+            log_bytes: 0,
+        }
+    }
+
+    /// Forgets what nothing can need any more.
+    pub(crate) fn forget(&mut self) {
+        let newest = self.broadcasts.keys().next_back().copied();
+        let working = self.working;
+        self.broadcasts.retain(|round, _| Some(*round) == newest || Some(*round) == working);
+        let unconfirmed: HashSet<u64> = self.session.unconfirmed().collect();
+        // The latest upload is what a personal phase trains beside.
+        let latest = self.uploads.keys().next_back().copied();
+        self.uploads.retain(|round, _| unconfirmed.contains(round) || Some(*round) == latest);
+    }
+
+    fn named(&self) -> HashSet<String> {
+        let files = self.state.iter().chain(self.broadcasts.values()).chain(self.uploads.values());
+        files.map(|named| named.file.clone()).collect()
+    }
+}
+
+/// The folder, locked.
+pub(crate) struct Vault {
+    pub(crate) folder: PathBuf,
+    _lock: File,
+}
+
+impl Vault {
+    /// Opens a folder; gives the run that it belongs to, if there is one.
+    pub(crate) fn open(folder: &Path) -> Result<(Self, Option<(Terms, Manifest)>), NetworkError> {
+        durable::create_private(folder)?;
+        files::create_folder(&folder.join("states"))?;
+        let vault = Self { folder: folder.into(), _lock: files::lock(folder)? };
+        let terms: Option<Terms> = durable::read_manifest(&vault.terms_path())?;
+        let manifest: Option<Manifest> = durable::read_manifest(&vault.manifest_path())?;
+        let begun = terms.zip(manifest);
+        if let Some((_, manifest)) = &begun {
+            vault.sweep(manifest, true)?;
+        }
+        Ok((vault, begun))
+    }
+
+    /// Writes down which run this is.
+    pub(crate) fn begin(&self, terms: &Terms, manifest: &Manifest) -> Result<(), NetworkError> {
+        durable::write_manifest(&self.terms_path(), terms)?;
+        self.commit(manifest)
+    }
+
+    /// Refuses a server that says something else than the one before.
+    pub(crate) fn compare(&self, before: &Terms, now: &Terms) -> Result<(), NetworkError> {
+        match before.difference(now) {
+            None => Ok(()),
+            Some(found) => Err(NetworkError::Foreign {
+                path: self.folder.clone(),
+                found,
+                hint: "join with another folder (--state), or connect to the server that it belongs to",
+            }),
+        }
+    }
+
+    /// Makes what has happened durable, and removes what it has made superfluous.
+    pub(crate) fn commit(&self, manifest: &Manifest) -> Result<(), NetworkError> {
+        durable::write_manifest(&self.manifest_path(), manifest)?;
+        self.sweep(manifest, false)
+    }
+
+    /// Removes files that nobody names. Downloads are written by another task while this runs, so
+    /// they are touched only at the start, and then only those that are old.
+    fn sweep(&self, manifest: &Manifest, at_start: bool) -> Result<(), NetworkError> {
+        let named = manifest.named();
+        let newest = manifest.broadcasts.keys().next_back().copied().unwrap_or(0);
+        for name in durable::names(&self.states())? {
+            let round = name
+                .strip_prefix("broadcast-")
+                .and_then(|rest| rest.split(['.', '-']).next()?.parse::<u64>().ok());
+            let is_old = round.is_none_or(|round| round < newest);
+            // A file that is being written has no name yet, and at the start nobody writes.
+            let is_half = Path::new(&name).extension().is_some_and(|kind| kind == "tmp");
+            let is_waste = if is_half { at_start } else { is_old && !named.contains(&name) };
+            if is_waste {
+                durable::remove(&self.states().join(name))?;
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) fn states(&self) -> PathBuf {
+        self.folder.join("states")
+    }
+
+    fn terms_path(&self) -> PathBuf {
+        self.folder.join("run.json")
+    }
+
+    fn manifest_path(&self) -> PathBuf {
+        self.folder.join("manifest.json")
+    }
+}
+
+/// Reads a broadcast back.
+pub(crate) fn decode_broadcast(
+    method: &dyn ErasedMethod,
+    (named, states): (&Named, &Path),
+    packing: Packing,
+) -> Result<Value, NetworkError> {
+    let bytes = expand(named.read(states)?, packing.encoding, u64::MAX - 1)
+        .map_err(|error| confused(format!("the broadcast {}: {error}", named.file)))?;
+    Ok(method.decode_broadcast(&bytes)?)
+}

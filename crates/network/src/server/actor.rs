@@ -1,0 +1,305 @@
+//! The one thread that owns the run: it drives the round protocol, makes every step durable, and only
+//! then lets anybody know.
+
+use super::aggregation::{self, Aggregation};
+use super::core::Core;
+use super::status::Status;
+use super::vault::{End, Manifest, Vault};
+use super::verdict::{Fault, of_actions};
+use crate::error::NetworkError;
+use crate::journal::Journal;
+use crate::wire::{proto, role_to_wire};
+use formant_federation::{Action, Event, Time};
+use formant_methods::Value;
+use formant_runtime::event::{self, Event as Line};
+use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::time::{Duration, Instant};
+use tokio::sync::{mpsc, oneshot, watch};
+use tracing::info;
+
+/// Where orders to one client go.
+pub(crate) type Orders = mpsc::Sender<Result<proto::Order, tonic::Status>>;
+/// Where a verdict is awaited.
+pub(crate) type Reply = oneshot::Sender<Result<proto::Verdict, Fault>>;
+
+/// What happens to the server.
+pub(crate) enum Message {
+    /// A control stream has opened.
+    Joined { client: usize, session: u64, orders: Orders },
+    /// It has ended.
+    Left { client: usize, session: u64 },
+    /// Would an upload be taken? Nothing changes.
+    Ask { client: usize, round: u64, reply: Reply },
+    /// An upload is whole, checked and synced.
+    Uploaded { client: usize, round: u64, bytes: u64, reply: Reply },
+    /// A client cannot answer.
+    Failed { client: usize, round: u64, why: String, reply: Option<Reply> },
+    /// The aggregation is done.
+    Aggregated(Box<Result<Aggregation, NetworkError>>),
+    /// The generic model has been scored.
+    Scored { round: u64, score: event::Score, seconds: f64 },
+    /// Some time has passed.
+    Tick,
+    /// Somebody wants to know.
+    Status { reply: oneshot::Sender<Status> },
+    /// The process ends.
+    Stop,
+}
+
+/// Messages that are made durable together.
+const BATCH: usize = 256;
+
+pub(crate) struct Actor {
+    pub(super) core: Arc<Core>,
+    pub(super) vault: Arc<Vault>,
+    pub(super) manifest: Manifest,
+    pub(super) journal: Journal,
+    pub(super) inbox: Receiver<Message>,
+    /// The method's state; away while an aggregation works on it.
+    pub(super) server: Option<Value>,
+    pub(super) present: BTreeMap<usize, (u64, Orders)>,
+    /// Who has been told that the run is over.
+    pub(super) dismissed: HashSet<usize>,
+    /// Uploads that have been aggregated, to be removed once that is durable.
+    pub(super) spent: Vec<(usize, u64)>,
+    pub(super) wake: Option<Time>,
+    pub(super) started: Instant,
+    pub(super) before: f64,
+    pub(super) over: watch::Sender<Over>,
+}
+
+/// How the run ended, and who knows.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Over {
+    pub(crate) end: Option<End>,
+    /// Everybody has been told and has gone.
+    pub(crate) everybody_knows: bool,
+}
+
+/// What a message leads to, once it is durable.
+struct Outcome {
+    actions: Vec<Action>,
+    reply: Option<(Reply, (usize, u64))>,
+}
+
+impl Actor {
+    pub(crate) fn new(
+        core: Arc<Core>,
+        (vault, manifest): (Arc<Vault>, Manifest),
+        inbox: Receiver<Message>,
+        over: watch::Sender<Over>,
+    ) -> Result<Self, NetworkError> {
+        let bytes = manifest.server.read(&vault.states())?;
+        let server = core.wiring.method().method.decode_server(&bytes)?;
+        let journal = Journal::open(&vault.folder, manifest.log_bytes)?;
+        Ok(Self {
+            before: manifest.seconds,
+            core,
+            vault,
+            manifest,
+            journal,
+            inbox,
+            server: Some(server),
+            present: BTreeMap::new(),
+            dismissed: HashSet::new(),
+            spent: Vec::new(),
+            wake: None,
+            started: Instant::now(),
+            over,
+        })
+    }
+
+    /// Runs until it is told to stop.
+    pub(crate) fn run(mut self) -> Result<(), NetworkError> {
+        if self.journal.bytes() == 0 {
+            self.journal.record(&Line::RunStarted(self.core.wiring.plan.header.clone()))?;
+            self.journal.record(&Line::MethodStarted { method: self.label() })?;
+        }
+        let now = self.now();
+        let before = self.manifest.machine.round();
+        let actions = self.manifest.machine.start(now);
+        self.note(before, &actions)?;
+        self.commit()?;
+        info!(
+            run = self.vault.run,
+            round = self.manifest.machine.round(),
+            kept = self.manifest.machine.kept().count(),
+            "the run begins, or goes on"
+        );
+        self.act(actions);
+        while self.turn()? {}
+        Ok(())
+    }
+
+    /// Takes in what has come since, makes it durable, acts. False at the end.
+    fn turn(&mut self) -> Result<bool, NetworkError> {
+        let (mut outcomes, mut changed) = (Vec::new(), false);
+        let mut message = self.wait();
+        for taken in 1.. {
+            if matches!(message, Message::Stop) {
+                self.commit()?;
+                return Ok(false);
+            }
+            changed |= self.take(message, &mut outcomes)?;
+            match if taken < BATCH { self.inbox.try_recv().ok() } else { None } {
+                Some(next) => message = next,
+                None => break,
+            }
+        }
+        if changed {
+            self.commit()?;
+            self.vault.tidy(&self.manifest, &std::mem::take(&mut self.spent))?;
+        }
+        for Outcome { actions, reply } in outcomes {
+            if let Some((reply, answer)) = reply {
+                // A client that has gone will ask again.
+                let _ = reply.send(of_actions(&actions, answer));
+            }
+            self.act(actions);
+        }
+        Ok(true)
+    }
+
+    /// The next message, or a tick when it is time.
+    fn wait(&mut self) -> Message {
+        let now = self.now();
+        let timeout = self.wake.map_or(Duration::from_secs(3_600), |at| at - now);
+        match self.inbox.recv_timeout(timeout) {
+            Ok(message) => message,
+            Err(RecvTimeoutError::Timeout) => Message::Tick,
+            Err(RecvTimeoutError::Disconnected) => Message::Stop,
+        }
+    }
+
+    /// Takes in one message. True if the run has changed, so that a commit must follow.
+    fn take(
+        &mut self,
+        message: Message,
+        outcomes: &mut Vec<Outcome>,
+    ) -> Result<bool, NetworkError> {
+        match message {
+            Message::Joined { client, session, orders } => {
+                self.joined(client, session, orders);
+                let actions = self.handle(Event::Joined { client })?;
+                outcomes.push(Outcome { actions, reply: None });
+                return Ok(false);
+            }
+            Message::Left { client, session } => {
+                self.left(client, session)?;
+                return Ok(false);
+            }
+            Message::Ask { client, round, reply } => {
+                // The machine itself says what it would do, on a copy.
+                let actions = self
+                    .manifest
+                    .machine
+                    .clone()
+                    .handle(self.now(), Event::Uploaded { client, round });
+                let _ = reply.send(of_actions(&actions, (client, round)));
+                return Ok(false);
+            }
+            Message::Uploaded { client, round, bytes, reply } => {
+                let (actions, changed) = self.uploaded(client, round, bytes)?;
+                outcomes.push(Outcome { actions, reply: Some((reply, (client, round))) });
+                return Ok(changed);
+            }
+            Message::Failed { client, round, why, reply } => {
+                let (actions, changed) = self.failed(client, round, why)?;
+                let reply = reply.map(|reply| (reply, (client, round)));
+                outcomes.push(Outcome { actions, reply });
+                return Ok(changed);
+            }
+            Message::Aggregated(aggregation) => {
+                let actions = self.aggregated(*aggregation)?;
+                outcomes.push(Outcome { actions, reply: None });
+            }
+            Message::Scored { round, score, seconds } => self.scored(round, score, seconds)?,
+            Message::Tick => {
+                self.wake = None;
+                let actions = self.handle(Event::Tick)?;
+                outcomes.push(Outcome { actions, reply: None });
+            }
+            Message::Status { reply } => {
+                let present = self.present.keys().copied();
+                let status = Status::of(&self.core, &self.manifest, present, self.seconds());
+                let _ = reply.send(status);
+                return Ok(false);
+            }
+            Message::Stop => {}
+        }
+        Ok(true)
+    }
+
+    pub(super) fn commit(&mut self) -> Result<(), NetworkError> {
+        self.manifest.seconds = self.seconds();
+        self.manifest.log_bytes = self.journal.bytes();
+        self.vault.commit(&self.manifest)
+    }
+
+    /// Does what the machine says. Everything it follows from is durable.
+    fn act(&mut self, actions: Vec<Action>) {
+        for action in actions {
+            match action {
+                Action::Broadcast { client, round, role } => {
+                    let order = self.broadcast(round, role_to_wire(role));
+                    self.send(client, proto::order::Order::Broadcast(order));
+                }
+                Action::Accept { client, round } => {
+                    self.core.metrics.accepted.fetch_add(1, Relaxed);
+                    info!(client = self.core.name(client), round, "upload kept");
+                }
+                Action::Aggregate { round, uploads } => self.aggregate(round, uploads),
+                Action::Wake { at } => {
+                    self.wake = Some(self.wake.map_or(at, |earlier| earlier.min(at)));
+                }
+                Action::Dismiss { client } => {
+                    let cause = match &self.manifest.end {
+                        Some(End { stopped: Some(_), .. }) => proto::dismiss::Cause::Abandoned,
+                        _ => proto::dismiss::Cause::Finished,
+                    };
+                    self.dismissed.insert(client);
+                    if let Some((_, orders)) = self.present.get(&client) {
+                        let _ = orders.try_send(Ok(self.dismissal(cause)));
+                    }
+                }
+                // Verdicts went out with the reply; the end is in the manifest.
+                Action::Acknowledge { .. }
+                | Action::Refuse { .. }
+                | Action::Finish
+                | Action::Abandon { .. } => {}
+            }
+        }
+        if self.manifest.end.is_some() {
+            self.tell_whether_everybody_knows();
+        }
+    }
+
+    /// Begins an aggregation on a thread of its own; what earlier ones have left behind goes first.
+    fn aggregate(&mut self, round: u64, uploads: Vec<(usize, u64)>) {
+        let Some(server) = self.server.take() else { return };
+        let job = aggregation::Job {
+            core: self.core.clone(),
+            vault: self.vault.clone(),
+            broadcasts: self.manifest.broadcasts.clone(),
+            round,
+            uploads,
+        };
+        std::thread::spawn(move || job.run(server));
+    }
+
+    pub(super) fn label(&self) -> String {
+        self.core.wiring.method().label.clone()
+    }
+
+    /// Seconds of the run, over all its sessions.
+    pub(super) fn seconds(&self) -> f64 {
+        self.before + self.started.elapsed().as_secs_f64()
+    }
+
+    pub(super) fn now(&self) -> Time {
+        Time::from_seconds(self.seconds())
+    }
+}

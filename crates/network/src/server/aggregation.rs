@@ -1,0 +1,167 @@
+//! One aggregation: uploads are read from disk one at a time, in client order, and what comes out is
+//! synced before anybody hears of it.
+
+use super::actor::Message;
+use super::core::Core;
+use super::upload::read_kept;
+use super::vault::{self, Kept, Vault};
+use crate::codec::expand;
+use crate::durable::Named;
+use crate::error::NetworkError;
+use crate::score::{BATCH, score};
+use formant_federation::Protocol;
+use formant_methods::{Central, MethodError, Parcel, Value};
+use formant_numerics::{Rng, Stream, Worker};
+use formant_runtime::event::Score;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// What is to be aggregated.
+pub(crate) struct Job {
+    pub(crate) core: Arc<Core>,
+    pub(crate) vault: Arc<Vault>,
+    pub(crate) broadcasts: BTreeMap<u64, Named>,
+    pub(crate) round: u64,
+    /// Clients with the rounds that their uploads answer, ascending.
+    pub(crate) uploads: Vec<(usize, u64)>,
+}
+
+/// What came of it.
+pub(crate) struct Aggregation {
+    pub(crate) round: u64,
+    pub(crate) server: Value,
+    pub(crate) uploads: Vec<(usize, u64)>,
+    /// The synced files, or why the method cannot go on.
+    pub(crate) outcome: Result<Done, String>,
+}
+
+/// An aggregation that succeeded.
+pub(crate) struct Done {
+    pub(crate) kept: Kept,
+    pub(crate) seconds: f64,
+    /// Of the last round's generic model, which is scored before anybody hears that it was the last.
+    pub(crate) score: Option<(Score, f64)>,
+}
+
+impl Job {
+    /// Aggregates and reports to the actor; scores the generic model while clients train on.
+    pub(crate) fn run(self, server: Value) {
+        let plan = &self.core.wiring.plan;
+        let round = self.round;
+        let is_last = round as usize == plan.rounds;
+        let is_scored = is_last || (round as usize).is_multiple_of(plan.evaluation.every);
+        let result = self.aggregate(server, is_last);
+        let later = match &result {
+            Ok(Aggregation { server, outcome: Ok(_), .. }) if is_scored && !is_last => {
+                let model = plan.methods[0].method.global_model(server);
+                model.ok().flatten().map(std::borrow::Cow::into_owned)
+            }
+            _ => None,
+        };
+        let _ = self.core.actor.send(Message::Aggregated(Box::new(result)));
+        if let Some(model) = later
+            && let Ok(_one_at_a_time) = self.core.scoring.try_lock()
+            && let Some((score, seconds)) = self.score(&model)
+        {
+            let _ = self.core.actor.send(Message::Scored { round, score, seconds });
+        }
+    }
+
+    fn aggregate(&self, mut server: Value, is_last: bool) -> Result<Aggregation, NetworkError> {
+        let started = Instant::now();
+        let (round, uploads) = (self.round, self.uploads.clone());
+        match self.sum(&mut server) {
+            Ok(()) => {}
+            // What a server trains can diverge as well.
+            Err(MethodError::Numerics(error)) => {
+                let outcome = Err(error.to_string());
+                return Ok(Aggregation { round, server, uploads, outcome });
+            }
+            Err(error) => return Err(error.into()),
+        }
+        let wiring = &self.core.wiring;
+        let kept = vault::keep(&self.vault.states(), wiring, &server, round)?;
+        let seconds = started.elapsed().as_secs_f64();
+        let model = if is_last { wiring.method().method.global_model(&server)? } else { None };
+        let score = model.and_then(|model| self.score(&model));
+        Ok(Aggregation { round, server, uploads, outcome: Ok(Done { kept, seconds, score }) })
+    }
+
+    fn sum(&self, server: &mut Value) -> Result<(), MethodError> {
+        let plan = &self.core.wiring.plan;
+        let method_plan = self.core.wiring.method();
+        let method = &*method_plan.method;
+        let rules = plan.rules(method_plan);
+        let now = if self.uploads.iter().any(|(_, round)| *round < self.round) {
+            Some(method.broadcast(server)?)
+        } else {
+            None
+        };
+        let mut parcels =
+            self.uploads.iter().map(|upload| self.parcel(*upload, now.as_ref(), &rules));
+        let rng = Rng::new(plan.seed, Stream::Server, self.round, 0);
+        let clients = plan.federation.clients.len();
+        let round = self.round as usize;
+        let mut central = Central { network: &*plan.network, rng, round, clients };
+        method.aggregate(server, &mut parcels, &mut central)
+    }
+
+    /// Reads one upload. One that answers an older broadcast is turned into one that answers the
+    /// newest.
+    fn parcel(
+        &self,
+        (client, round): (usize, u64),
+        now: Option<&Value>,
+        rules: &Protocol,
+    ) -> Result<Parcel, MethodError> {
+        let storage = |error: String| MethodError::Storage(error);
+        let (header, mut message) = read_kept(&self.core, &self.vault.uploads(), (client, round))
+            .map_err(|error| storage(error.to_string()))?;
+        let staleness = self.round.saturating_sub(round);
+        if let (Some(now), true) = (now, staleness > 0) {
+            let answered = self.broadcast(round).map_err(|error| storage(error.to_string()))?;
+            let share = rules.weight(staleness);
+            self.core.wiring.method().method.rebase(&mut message, &answered, now, share)?;
+        }
+        let (weight, staleness) = (header.samples as f64, staleness as usize);
+        Ok(Parcel { client, weight, staleness, message })
+    }
+
+    fn broadcast(&self, round: u64) -> Result<Value, NetworkError> {
+        let named = self.broadcasts.get(&round).ok_or_else(|| {
+            NetworkError::setting(
+                format!("the broadcast of round {round} is gone, and an upload answers it"),
+                "restore the whole state folder from a copy",
+            )
+        })?;
+        decode_broadcast(&self.core, named, &self.vault.states())
+    }
+
+    /// Scores a model on the dataset's own test images, if they are here.
+    fn score(&self, model: &formant_numerics::Model) -> Option<(Score, f64)> {
+        let plan = &self.core.wiring.plan;
+        let started = Instant::now();
+        let images = &plan.federation.dataset.test;
+        if images.is_empty() {
+            return None;
+        }
+        let indices: Vec<u32> = (0..images.len() as u32).collect();
+        let mut worker = Worker::new(&*plan.network, BATCH);
+        let score = score(&*plan.network, model, (images, &indices), &mut worker)?;
+        Some((score, started.elapsed().as_secs_f64()))
+    }
+}
+
+/// Reads a broadcast back.
+pub(crate) fn decode_broadcast(
+    core: &Core,
+    named: &Named,
+    states: &std::path::Path,
+) -> Result<Value, NetworkError> {
+    let bytes = named.read(states)?;
+    let encoding = core.wiring.settings.packing.encoding;
+    let bytes = expand(bytes, encoding, u64::MAX - 1)
+        .map_err(|error| crate::wire::confused(format!("{}: {error}", named.file)))?;
+    Ok(core.wiring.method().method.decode_broadcast(&bytes)?)
+}

@@ -1,0 +1,121 @@
+//! What every task of the server shares.
+
+use super::actor::Message;
+use super::aggregation::decode_broadcast;
+use super::metrics::Metrics;
+use super::plan::Wiring;
+use super::verdict::Fault;
+use crate::durable::Named;
+use crate::error::NetworkError;
+use crate::wire::proto;
+use formant_methods::Value;
+use std::collections::{BTreeMap, HashMap};
+use std::path::PathBuf;
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex, PoisonError, RwLock, mpsc};
+use tokio::sync::{Semaphore, oneshot, watch};
+
+/// Uploads that are checked at the same time: each is in memory while it is.
+const CHECKS: usize = 2;
+
+pub(crate) struct Core {
+    pub(crate) wiring: Wiring,
+    /// The run's own name.
+    pub(crate) run: String,
+    pub(crate) folder: PathBuf,
+    pub(crate) actor: mpsc::Sender<Message>,
+    pub(crate) metrics: Metrics,
+    /// The round that is open.
+    pub(crate) opened: watch::Sender<u64>,
+    /// Most bytes of an upload, packed or unpacked.
+    pub(crate) limit: u64,
+    /// One per client: a newer upload takes the place of an older one under way.
+    pub(crate) lanes: Vec<Lane>,
+    pub(crate) checking: Semaphore,
+    pub(crate) scoring: Mutex<()>,
+    pub(crate) sessions: AtomicU64,
+    places: HashMap<String, usize>,
+    /// Broadcasts that can be downloaded.
+    shelf: RwLock<BTreeMap<u64, Named>>,
+    /// The broadcast that uploads were last checked against.
+    latest: Mutex<Option<(u64, Arc<Value>)>>,
+}
+
+/// The one upload of a client that is under way.
+pub(crate) struct Lane {
+    pub(crate) turn: tokio::sync::Mutex<()>,
+    pub(crate) newest: watch::Sender<u64>,
+}
+
+impl Core {
+    pub(crate) fn new(
+        wiring: Wiring,
+        (run, folder): (String, PathBuf),
+        actor: mpsc::Sender<Message>,
+        (broadcasts, broadcast_bytes): (&BTreeMap<u64, Named>, u64),
+    ) -> Self {
+        let clients = &wiring.settings.clients;
+        let lane = |_| Lane { turn: tokio::sync::Mutex::default(), newest: watch::Sender::new(0) };
+        let limit = wiring.settings.max_upload.unwrap_or(4 * broadcast_bytes + (1 << 20));
+        Self {
+            places: clients.iter().enumerate().map(|(i, name)| (name.clone(), i)).collect(),
+            lanes: (0..clients.len()).map(lane).collect(),
+            run,
+            folder,
+            actor,
+            metrics: Metrics::default(),
+            opened: watch::Sender::new(0),
+            limit,
+            checking: Semaphore::new(CHECKS),
+            scoring: Mutex::default(),
+            sessions: AtomicU64::new(0),
+            shelf: RwLock::new(broadcasts.clone()),
+            latest: Mutex::default(),
+            wiring,
+        }
+    }
+
+    /// A client's name.
+    pub(crate) fn name(&self, client: usize) -> &str {
+        self.wiring.settings.clients.get(client).map_or("?", String::as_str)
+    }
+
+    /// A client's place, if its name is one of the federation.
+    pub(crate) fn place(&self, name: &str) -> Option<usize> {
+        self.places.get(name).copied()
+    }
+
+    /// Replaces the broadcasts that can be downloaded.
+    pub(crate) fn shelve(&self, broadcasts: &BTreeMap<u64, Named>) {
+        *self.shelf.write().unwrap_or_else(PoisonError::into_inner) = broadcasts.clone();
+    }
+
+    /// A broadcast that can be downloaded.
+    pub(crate) fn shelved(&self, round: u64) -> Option<Named> {
+        self.shelf.read().unwrap_or_else(PoisonError::into_inner).get(&round).cloned()
+    }
+
+    /// The broadcast that an upload answers, decoded; the latest stays in memory.
+    pub(crate) fn broadcast(&self, round: u64) -> Result<Option<Arc<Value>>, NetworkError> {
+        let mut latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((at, value)) = &*latest
+            && *at == round
+        {
+            return Ok(Some(value.clone()));
+        }
+        let Some(named) = self.shelved(round) else { return Ok(None) };
+        let value = Arc::new(decode_broadcast(self, &named, &self.folder.join("states"))?);
+        *latest = Some((round, value.clone()));
+        Ok(Some(value))
+    }
+
+    /// Asks the actor and waits for its verdict.
+    pub(crate) async fn ask(
+        &self,
+        message: impl FnOnce(super::actor::Reply) -> Message,
+    ) -> Result<proto::Verdict, Fault> {
+        let (reply, verdict) = oneshot::channel();
+        self.actor.send(message(reply)).map_err(|_| Fault::stopping())?;
+        verdict.await.map_err(|_| Fault::stopping())?
+    }
+}

@@ -1,0 +1,267 @@
+//! Receives uploads: every byte is checked before anything counts.
+
+use super::actor::Message;
+use super::core::Core;
+use super::upload::{Header, Part};
+use super::verdict::{Blame, Fault};
+use crate::error::NetworkError;
+use crate::wire::{is_whole, proto};
+use proto::upload_part::Part as Sent;
+use proto::verdict::Kind;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+use tokio::time::{Instant, timeout};
+use tonic::{Status, Streaming};
+use tracing::{error, warn};
+
+/// What ends a transfer that did not come to an end by itself.
+enum Trouble {
+    /// The client is told.
+    Fault(Fault),
+    /// The server cannot go on.
+    Own(NetworkError),
+}
+
+impl From<Fault> for Trouble {
+    fn from(fault: Fault) -> Self {
+        Self::Fault(fault)
+    }
+}
+
+/// How much of an upload is there already, or a verdict if nothing need be sent.
+pub(crate) async fn resume(
+    core: Arc<Core>,
+    client: usize,
+    header: proto::UploadHeader,
+) -> Result<proto::UploadOffset, Status> {
+    let answer = async {
+        let verdict = wanted(&core, client, &header).await?;
+        if verdict.kind() == Kind::Kept {
+            return Ok(proto::UploadOffset { offset: 0, verdict: Some(verdict) });
+        }
+        let part = open(&core, client, &header).await?;
+        Ok(proto::UploadOffset { offset: part.offset, verdict: None })
+    };
+    match settle(&core, (client, header.round), answer.await).await? {
+        Ok(offset) => Ok(offset),
+        Err(verdict) => Ok(proto::UploadOffset { offset: 0, verdict: Some(verdict) }),
+    }
+}
+
+/// Receives one upload.
+pub(crate) async fn receive(
+    core: Arc<Core>,
+    client: usize,
+    mut parts: Streaming<proto::UploadPart>,
+) -> Result<proto::Verdict, Status> {
+    let mut round = 0;
+    let answer = async {
+        let idle = core.wiring.settings.idle_timeout;
+        let Some(Sent::Header(header)) = next(&mut parts, idle).await? else {
+            return Err(Fault::on_the_way("malformed", "an upload begins with its header").into());
+        };
+        round = header.round;
+        let verdict = wanted(&core, client, &header).await?;
+        if verdict.kind() == Kind::Kept {
+            return Ok(verdict);
+        }
+        // Whoever comes later has the newer connection.
+        let lane = &core.lanes[client];
+        lane.newest.send_modify(|newest| *newest += 1);
+        let mut newest = lane.newest.subscribe();
+        newest.borrow_and_update();
+        let _turn = lane.turn.lock().await;
+        let part = open(&core, client, &header).await?;
+        let part = tokio::select! {
+            filled = fill(&core, part, &header, &mut parts) => filled?,
+            _ = newest.changed() => {
+                return Err(Fault::on_the_way("replaced", "a newer connection sends it").into());
+            }
+        };
+        finish(&core, client, part, header).await
+    };
+    let answer = answer.await;
+    Ok(settle(&core, (client, round), answer).await?.unwrap_or_else(|verdict| verdict))
+}
+
+/// Counts, logs and reports what went wrong.
+async fn settle<T>(
+    core: &Core,
+    (client, round): (usize, u64),
+    answer: Result<T, Trouble>,
+) -> Result<Result<T, proto::Verdict>, Status> {
+    let fault = match answer {
+        Ok(value) => return Ok(Ok(value)),
+        Err(Trouble::Fault(fault)) => fault,
+        Err(Trouble::Own(error)) => {
+            error!(client = core.name(client), round, %error, "cannot keep an upload");
+            return Err(Status::internal("the server cannot keep the upload"));
+        }
+    };
+    if fault.is_stopping() {
+        return Err(Status::unavailable(fault.detail));
+    }
+    core.metrics.refuse(fault.reason);
+    let (reason, detail) = (fault.reason, &fault.detail);
+    warn!(client = core.name(client), round, reason, detail, "upload refused");
+    if fault.blame == Blame::Content {
+        // It came as it was sent, so it will not get better: the round need not wait for it.
+        let why = format!("its upload was refused ({reason}): {detail}");
+        let failed = |reply| Message::Failed { client, round, why, reply: Some(reply) };
+        let _ = core.ask(failed).await;
+    }
+    Ok(Err(fault.verdict()))
+}
+
+/// Whether the round wants this upload, before a byte of it is read.
+async fn wanted(
+    core: &Core,
+    client: usize,
+    header: &proto::UploadHeader,
+) -> Result<proto::Verdict, Trouble> {
+    let round = header.round;
+    let verdict = core.ask(|reply| Message::Ask { client, round, reply }).await?;
+    if verdict.kind() == Kind::Kept {
+        return Ok(verdict);
+    }
+    let settings = &core.wiring.settings;
+    let (bytes, limit) = (header.file.as_ref().map_or(0, |file| file.bytes), core.limit);
+    let packing = (settings.packing.encoding, settings.packing.precision);
+    if bytes == 0 {
+        return Err(Fault::in_content("wrong-length", "it has no bytes").into());
+    }
+    if bytes > limit {
+        let detail = format!("{bytes} bytes, and {limit} is the most");
+        return Err(Fault::in_content("oversize", detail).into());
+    }
+    if header.samples == 0 || header.samples > settings.max_samples {
+        let (samples, most) = (header.samples, settings.max_samples);
+        let detail = format!("{samples} samples, and from 1 to {most} are plausible");
+        return Err(Fault::in_content("samples", detail).into());
+    }
+    if (header.encoding(), header.precision()) != packing {
+        let detail = "it is not packed as the server said";
+        return Err(Fault::in_content("malformed", detail).into());
+    }
+    Ok(verdict)
+}
+
+async fn open(core: &Core, client: usize, header: &proto::UploadHeader) -> Result<Part, Trouble> {
+    let (uploads, header) = (core.folder.join("uploads"), Header::of(header));
+    blocking(move || Part::open(&uploads, client, &header)).await
+}
+
+/// Appends chunks until everything is there.
+async fn fill(
+    core: &Core,
+    mut part: Part,
+    header: &proto::UploadHeader,
+    parts: &mut Streaming<proto::UploadPart>,
+) -> Result<Part, Trouble> {
+    let settings = &core.wiring.settings;
+    let total = header.file.as_ref().map_or(0, |file| file.bytes);
+    let (began, first) = (Instant::now(), part.offset);
+    if first > 0 {
+        core.metrics.resumed.fetch_add(1, Relaxed);
+    }
+    loop {
+        let chunk = match next(parts, settings.idle_timeout).await? {
+            Some(Sent::Chunk(chunk)) => chunk,
+            Some(Sent::Header(_)) => {
+                return Err(Fault::on_the_way("malformed", "a second header").into());
+            }
+            None if part.offset == total => return Ok(part),
+            None => {
+                let detail = format!("it ends after {} of {total} bytes", part.offset);
+                return Err(Fault::on_the_way("wrong-length", detail).into());
+            }
+        };
+        if chunk.data.is_empty() || !is_whole(&chunk) {
+            return Err(Fault::on_the_way("checksum", "a chunk does not have its checksum").into());
+        }
+        if chunk.offset != part.offset {
+            let detail = format!("a chunk at {} where {} is next", chunk.offset, part.offset);
+            return Err(Fault::on_the_way("offset", detail).into());
+        }
+        if part.offset + chunk.data.len() as u64 > total {
+            let detail = format!("it goes on beyond the {total} bytes that were announced");
+            return Err(Fault::on_the_way("wrong-length", detail).into());
+        }
+        part = blocking(move || part.append(&chunk.data).map(|()| part)).await?;
+        check_rate(part.offset - first, began.elapsed(), settings.idle_timeout, settings.min_rate)?;
+    }
+}
+
+/// A stream that drips holds memory and a place: it is given up after a while.
+fn check_rate(
+    bytes: u64,
+    elapsed: Duration,
+    patience: Duration,
+    min_rate: u64,
+) -> Result<(), Fault> {
+    let rate = bytes as f64 / elapsed.as_secs_f64().max(1e-9);
+    if elapsed > patience && rate < min_rate as f64 {
+        let detail = format!("{rate:.0} bytes per second, and {min_rate} is the least");
+        return Err(Fault::on_the_way("slow", detail));
+    }
+    Ok(())
+}
+
+/// Checks the whole upload, keeps it and tells the round.
+async fn finish(
+    core: &Arc<Core>,
+    client: usize,
+    mut part: Part,
+    header: proto::UploadHeader,
+) -> Result<proto::Verdict, Trouble> {
+    let (round, file) = (header.round, header.file.unwrap_or_default());
+    let bytes = file.bytes;
+    let Ok(permit) = core.checking.acquire().await else {
+        return Err(Fault::stopping().into());
+    };
+    let shared = core.clone();
+    let kept = blocking(move || {
+        let checked = part.check(&shared, client, &file)?;
+        match checked {
+            Ok(()) => part.keep()?,
+            Err(_) => part.discard()?,
+        }
+        Ok::<_, NetworkError>(checked)
+    })
+    .await?;
+    drop(permit);
+    kept?;
+    Ok(core.ask(|reply| Message::Uploaded { client, round, bytes, reply }).await?)
+}
+
+/// The next part of a stream, if it comes in time.
+async fn next(
+    parts: &mut Streaming<proto::UploadPart>,
+    patience: Duration,
+) -> Result<Option<Sent>, Fault> {
+    match timeout(patience, parts.message()).await {
+        Err(_) => {
+            let detail = format!("nothing came for {} seconds", patience.as_secs_f64());
+            Err(Fault::on_the_way("slow", detail))
+        }
+        Ok(Err(status)) => Err(Fault::on_the_way("interrupted", status.message())),
+        Ok(Ok(None)) => Ok(None),
+        Ok(Ok(Some(part))) => match part.part {
+            Some(sent) => Ok(Some(sent)),
+            None => Err(Fault::on_the_way("malformed", "an empty message")),
+        },
+    }
+}
+
+/// Does file work where it does not hold up other tasks.
+async fn blocking<T, E>(work: impl FnOnce() -> Result<T, E> + Send + 'static) -> Result<T, Trouble>
+where
+    T: Send + 'static,
+    E: Into<NetworkError> + Send + 'static,
+{
+    match tokio::task::spawn_blocking(work).await {
+        Ok(done) => done.map_err(|error| Trouble::Own(error.into())),
+        Err(_) => Err(Trouble::Own(NetworkError::Stopped { what: "file thread" })),
+    }
+}

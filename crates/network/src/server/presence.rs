@@ -1,0 +1,68 @@
+//! Who is there, and what they are told.
+
+use super::actor::{Actor, Orders, Over};
+use crate::error::NetworkError;
+use crate::wire::proto;
+use formant_federation::Event;
+use std::sync::atomic::Ordering::Relaxed;
+use tracing::{info, warn};
+
+impl Actor {
+    pub(super) fn joined(&mut self, client: usize, session: u64, orders: Orders) {
+        info!(client = self.core.name(client), "joined");
+        if let Some((_, replaced)) = self.present.insert(client, (session, orders)) {
+            let cause = proto::dismiss::Cause::Replaced;
+            let _ = replaced.try_send(Ok(self.dismissal(cause)));
+        }
+        self.core.metrics.present.store(self.present.len() as u64, Relaxed);
+    }
+
+    pub(super) fn left(&mut self, client: usize, session: u64) -> Result<(), NetworkError> {
+        // Another connection of the same client may have taken its place.
+        if self.present.get(&client).is_none_or(|(current, _)| *current != session) {
+            return Ok(());
+        }
+        info!(client = self.core.name(client), "left");
+        self.present.remove(&client);
+        self.core.metrics.present.store(self.present.len() as u64, Relaxed);
+        self.handle(Event::Left { client })?;
+        self.tell_whether_everybody_knows();
+        Ok(())
+    }
+
+    pub(super) fn broadcast(&self, round: u64, role: proto::Role) -> proto::Broadcast {
+        let file = self
+            .manifest
+            .broadcasts
+            .get(&round)
+            .map(|named| proto::File { bytes: named.bytes, hash: named.hash_bytes() });
+        proto::Broadcast { round, role: role.into(), file }
+    }
+
+    pub(super) fn dismissal(&self, cause: proto::dismiss::Cause) -> proto::Order {
+        let last = self
+            .manifest
+            .end
+            .as_ref()
+            .map(|end| self.broadcast(end.rounds + 1, proto::Role::Bystander));
+        let dismiss = proto::Dismiss { cause: cause.into(), last };
+        proto::Order { order: Some(proto::order::Order::Dismiss(dismiss)) }
+    }
+
+    /// Sends an order. A client that does not read its orders is cut off and may come back.
+    pub(super) fn send(&mut self, client: usize, order: proto::order::Order) {
+        let Some((_, orders)) = self.present.get(&client) else { return };
+        if orders.try_send(Ok(proto::Order { order: Some(order) })).is_err() {
+            warn!(client = self.core.name(client), "does not read its orders");
+            self.present.remove(&client);
+        }
+    }
+
+    pub(super) fn tell_whether_everybody_knows(&mut self) {
+        let Some(end) = &self.manifest.end else { return };
+        let everybody = self.dismissed.len() == self.core.wiring.settings.clients.len();
+        let everybody_knows = everybody && self.present.is_empty();
+        let over = Over { end: Some(end.clone()), everybody_knows };
+        self.over.send_replace(over);
+    }
+}

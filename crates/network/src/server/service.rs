@@ -1,0 +1,195 @@
+//! The gRPC service: finds out who asks and hands the request on.
+
+use super::actor::{Message, Orders};
+use super::core::Core;
+use super::intake;
+use super::listener::Peer;
+use crate::wire::{NAME_KEY, VERSION, chunk, proto};
+use bytes::Bytes;
+use proto::federation_server::Federation;
+use std::io::SeekFrom;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::task::{Context, Poll};
+use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncSeekExt};
+use tokio::sync::mpsc;
+use tokio_stream::Stream;
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::{Request, Response, Status, Streaming};
+
+/// Orders that may wait for a client that does not read.
+const ORDERS: usize = 32;
+/// Chunks that are read from disk ahead of the network.
+const AHEAD: usize = 2;
+
+pub(crate) struct Service {
+    pub(crate) core: Arc<Core>,
+    /// Names by certificate; without it, clients say their names.
+    pub(crate) names: Option<Names>,
+}
+
+/// Tells a client's name by its certificate, or why it has none; asked anew for every request, since a
+/// certificate may have been revoked.
+pub type Names = Arc<dyn Fn(&[u8]) -> Result<String, String> + Send + Sync>;
+
+impl Service {
+    /// Who asks. A client cannot say that it is another.
+    fn client<T>(&self, request: &Request<T>) -> Result<usize, Status> {
+        let name = if let Some(names) = &self.names {
+            let peer = request.extensions().get::<Peer>();
+            let certificate = peer.and_then(|peer| peer.certificate.as_deref());
+            let certificate =
+                certificate.ok_or_else(|| Status::unauthenticated("a certificate is needed"))?;
+            names(certificate).map_err(Status::unauthenticated)?
+        } else {
+            let name = request.metadata().get(NAME_KEY).and_then(|name| name.to_str().ok());
+            name.ok_or_else(|| Status::unauthenticated("a name is needed"))?.to_owned()
+        };
+        self.core.place(&name).ok_or_else(|| {
+            Status::permission_denied(format!("`{name}` is no client of this federation"))
+        })
+    }
+
+    fn welcome(&self, client: usize) -> proto::Order {
+        let settings = &self.core.wiring.settings;
+        let welcome = proto::Welcome {
+            client: client as u32,
+            experiment: self.core.wiring.experiment.clone(),
+            run: self.core.run.clone(),
+            encoding: settings.packing.encoding.into(),
+            precision: settings.packing.precision.into(),
+            chunk: settings.chunk as u32,
+        };
+        proto::Order { order: Some(proto::order::Order::Welcome(welcome)) }
+    }
+}
+
+type Chunks = ReceiverStream<Result<proto::Chunk, Status>>;
+
+#[tonic::async_trait]
+impl Federation for Service {
+    type JoinStream = Control;
+    type DownloadStream = Chunks;
+
+    async fn join(&self, request: Request<proto::Hello>) -> Result<Response<Control>, Status> {
+        let client = self.client(&request)?;
+        let version = request.get_ref().version;
+        if version != VERSION {
+            return Err(Status::failed_precondition(format!(
+                "the client speaks version {version} of the protocol and the server {VERSION}"
+            )));
+        }
+        let (orders, stream) = mpsc::channel(ORDERS);
+        let _ = orders.try_send(Ok(self.welcome(client)));
+        let session = self.core.sessions.fetch_add(1, Relaxed);
+        let control = Control { core: self.core.clone(), client, session, orders: stream };
+        join(&self.core, client, session, orders)?;
+        Ok(Response::new(control))
+    }
+
+    async fn download(
+        &self,
+        request: Request<proto::DownloadRequest>,
+    ) -> Result<Response<Chunks>, Status> {
+        self.client(&request)?;
+        let proto::DownloadRequest { round, offset } = *request.get_ref();
+        let named = self.core.shelved(round).ok_or_else(|| {
+            Status::not_found(format!("there is no broadcast of round {round} any more"))
+        })?;
+        if offset > named.bytes {
+            return Err(Status::out_of_range(format!("{offset} of {} bytes", named.bytes)));
+        }
+        let path = self.core.folder.join("states").join(&named.file);
+        // Opened here: it can be read to its end although a newer round may remove its name.
+        let mut file = tokio::fs::File::open(&path).await?;
+        file.seek(SeekFrom::Start(offset)).await?;
+        let (chunks, stream) = mpsc::channel(AHEAD);
+        let settings = &self.core.wiring.settings;
+        tokio::spawn(send_chunks((file, offset), settings.chunk, settings.idle_timeout, chunks));
+        Ok(Response::new(ReceiverStream::new(stream)))
+    }
+
+    async fn resume(
+        &self,
+        request: Request<proto::UploadHeader>,
+    ) -> Result<Response<proto::UploadOffset>, Status> {
+        let client = self.client(&request)?;
+        intake::resume(self.core.clone(), client, request.into_inner()).await.map(Response::new)
+    }
+
+    async fn upload(
+        &self,
+        request: Request<Streaming<proto::UploadPart>>,
+    ) -> Result<Response<proto::Verdict>, Status> {
+        let client = self.client(&request)?;
+        intake::receive(self.core.clone(), client, request.into_inner()).await.map(Response::new)
+    }
+
+    async fn fail(
+        &self,
+        request: Request<proto::Failure>,
+    ) -> Result<Response<proto::Verdict>, Status> {
+        let client = self.client(&request)?;
+        let proto::Failure { round, reason } = request.into_inner();
+        let why: String = reason.chars().take(500).collect();
+        let failed = |reply| Message::Failed { client, round, why, reply: Some(reply) };
+        match self.core.ask(failed).await {
+            Err(fault) if fault.is_stopping() => Err(Status::unavailable(fault.detail)),
+            verdict => Ok(Response::new(verdict.unwrap_or_else(|fault| fault.verdict()))),
+        }
+    }
+}
+
+fn join(core: &Core, client: usize, session: u64, orders: Orders) -> Result<(), Status> {
+    core.actor
+        .send(Message::Joined { client, session, orders })
+        .map_err(|_| Status::unavailable("the server is stopping"))
+}
+
+/// Reads a file from an offset on, as fast as somebody takes the chunks. A reader that stalls is given
+/// up.
+async fn send_chunks(
+    (mut file, mut offset): (tokio::fs::File, u64),
+    size: usize,
+    patience: Duration,
+    chunks: mpsc::Sender<Result<proto::Chunk, Status>>,
+) {
+    loop {
+        let mut data = Vec::with_capacity(size);
+        let read = (&mut file).take(size as u64).read_to_end(&mut data).await;
+        let next = match read {
+            Ok(0) => return,
+            Ok(_) => Ok(chunk(offset, Bytes::from(data))),
+            Err(error) => Err(Status::unavailable(error.to_string())),
+        };
+        offset += next.as_ref().map_or(0, |chunk| chunk.data.len() as u64);
+        if chunks.send_timeout(next, patience).await.is_err() {
+            return;
+        }
+    }
+}
+
+/// The control stream. When it is dropped, the client is gone.
+pub(crate) struct Control {
+    core: Arc<Core>,
+    client: usize,
+    session: u64,
+    orders: mpsc::Receiver<Result<proto::Order, Status>>,
+}
+
+impl Stream for Control {
+    type Item = Result<proto::Order, Status>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        self.orders.poll_recv(cx)
+    }
+}
+
+impl Drop for Control {
+    fn drop(&mut self) {
+        let (client, session) = (self.client, self.session);
+        let _ = self.core.actor.send(Message::Left { client, session });
+    }
+}

@@ -1,0 +1,296 @@
+//! Clients that do not keep to the rules, over real sockets.
+
+use super::{RunningServer, Trust};
+use crate::ServerSettings;
+use crate::client::{Identity, JoinOptions, Source, join};
+use crate::wire::proto::federation_client::FederationClient;
+use crate::wire::proto::upload_part::Part;
+use crate::wire::proto::{self, verdict::Kind};
+use crate::wire::{NAME_KEY, VERSION, chunk, file_of};
+use bytes::Bytes;
+use formant_methods::ErasedMethod;
+use std::path::Path;
+use std::time::Duration;
+use tonic::transport::{Channel, Endpoint};
+use tonic::{Request, Streaming};
+
+/// What takes this long hangs.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+async fn serve(folder: &Path, clients: usize, more: &str) -> RunningServer {
+    let text = format!(
+        r#"
+        rounds = 1
+        data = {{ dataset = "mnist-small", clients = {clients}, samples = {}, min_samples = 5 }}
+        network = {{ name = "mlp", hidden = [8] }}
+        train = {{ batch = 10, epochs = 1 }}
+        [[method]]
+        name = "fedavg"
+        [server]
+        listen = "127.0.0.1:0"
+        ops = "127.0.0.1:0"
+        chunk = "4KiB"
+        max_samples = 1000
+        linger = "0s"
+        {more}
+        "#,
+        20 * clients
+    );
+    let (experiment, mut settings) = ServerSettings::parse(&text.parse().unwrap()).unwrap();
+    settings.state = folder.join("server");
+    RunningServer::start(&experiment, settings, Trust::Names).await.unwrap()
+}
+
+/// A client that says what it is told to say.
+struct Rogue {
+    caller: FederationClient<Channel>,
+    name: String,
+    /// The control stream, while it is there.
+    orders: Streaming<proto::Order>,
+}
+
+impl Rogue {
+    async fn join(server: &RunningServer, client: usize) -> Self {
+        let endpoint = Endpoint::from_shared(format!("http://{}", server.address())).unwrap();
+        let mut caller = FederationClient::new(endpoint.connect().await.unwrap());
+        let name = format!("client-{client:03}");
+        let hello = named(&name, proto::Hello { version: VERSION });
+        let mut orders = caller.join(hello).await.unwrap().into_inner();
+        assert!(orders.message().await.unwrap().is_some(), "a welcome");
+        Self { caller, name, orders }
+    }
+
+    /// The bytes of the first broadcast, which are a valid upload of FedAvg.
+    async fn broadcast(&mut self) -> Vec<u8> {
+        let order = self.orders.message().await.unwrap().unwrap().order.unwrap();
+        let proto::order::Order::Broadcast(order) = order else { panic!("no broadcast") };
+        let request = proto::DownloadRequest { round: order.round, offset: 0 };
+        let mut chunks =
+            self.caller.download(named(&self.name, request)).await.unwrap().into_inner();
+        let mut bytes = Vec::new();
+        while let Some(chunk) = chunks.message().await.unwrap() {
+            assert_eq!(chunk.offset, bytes.len() as u64);
+            bytes.extend_from_slice(&chunk.data);
+        }
+        assert_eq!(order.file.unwrap(), file_of(&bytes));
+        bytes
+    }
+
+    async fn upload(&mut self, parts: Vec<Part>) -> (Kind, String) {
+        let parts = parts.into_iter().map(|part| proto::UploadPart { part: Some(part) });
+        let mut request = Request::new(tokio_stream::iter(parts.collect::<Vec<_>>()));
+        sign(&mut request, &self.name);
+        let verdict = self.caller.upload(request).await.unwrap().into_inner();
+        (verdict.kind(), verdict.reason)
+    }
+
+    async fn offset(&mut self, header: &proto::UploadHeader) -> u64 {
+        let offset = self.caller.resume(named(&self.name, header.clone())).await.unwrap();
+        offset.into_inner().offset
+    }
+}
+
+fn named<T>(name: &str, message: T) -> Request<T> {
+    let mut request = Request::new(message);
+    sign(&mut request, name);
+    request
+}
+
+fn sign<T>(request: &mut Request<T>, name: &str) {
+    request.metadata_mut().insert(NAME_KEY, name.parse().unwrap());
+}
+
+fn header(bytes: &[u8]) -> proto::UploadHeader {
+    proto::UploadHeader { round: 1, file: Some(file_of(bytes)), samples: 10, ..Default::default() }
+}
+
+/// The parts of an upload, from an offset on.
+fn parts(header: &proto::UploadHeader, bytes: &[u8], from: usize) -> Vec<Part> {
+    let chunks = bytes[from..].chunks(4_096).enumerate();
+    let chunks = chunks.map(|(i, data)| {
+        Part::Chunk(chunk((from + 4_096 * i) as u64, Bytes::copy_from_slice(data)))
+    });
+    std::iter::once(Part::Header(header.clone())).chain(chunks).collect()
+}
+
+fn whole(bytes: &[u8]) -> Vec<Part> {
+    parts(&header(bytes), bytes, 0)
+}
+
+fn method() -> Box<dyn ErasedMethod> {
+    formant_methods::build("fedavg", &toml::Table::new()).unwrap().0
+}
+
+/// An upload with its first vector changed.
+fn changed(bytes: &[u8], change: impl Fn(&mut Vec<f32>)) -> Vec<u8> {
+    let mut upload = method().decode_upload(bytes).unwrap();
+    change(method().upload_vectors_mut(&mut upload).unwrap().remove(0));
+    upload.encode().unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_wrong_is_refused_with_its_reason_and_the_run_goes_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = serve(folder.path(), 9, "").await;
+    let good = Rogue::join(&server, 0).await.broadcast().await;
+    let claim = |change: &dyn Fn(&mut proto::UploadHeader)| {
+        let mut header = header(&good);
+        change(&mut header);
+        parts(&header, &good, 0)
+    };
+    // What is wrong in itself: each from a client of its own, since that client has then failed.
+    let cases: Vec<(&str, Vec<Part>)> = vec![
+        ("not-finite", whole(&changed(&good, |w| w[3] = f32::NAN))),
+        ("not-finite", whole(&changed(&good, |w| w[0] = f32::INFINITY))),
+        ("wrong-shape", whole(&changed(&good, |w| w.truncate(17)))),
+        ("norm", whole(&changed(&good, |w| w[5] = 1e30))),
+        ("malformed", whole(&[7; 100])),
+        ("oversize", claim(&|header| header.file.as_mut().unwrap().bytes = 1 << 40)),
+        ("samples", claim(&|header| header.samples = 1_001)),
+        ("samples", claim(&|header| header.samples = 0)),
+    ];
+    for (client, (reason, parts)) in cases.into_iter().enumerate() {
+        let mut rogue = Rogue::join(&server, client + 1).await;
+        assert_eq!(rogue.upload(parts).await, (Kind::Refused, reason.to_owned()));
+        // And it cannot have a second try.
+        assert_eq!(rogue.upload(whole(&good)).await.1, "wrong-round");
+    }
+    // What is wrong with its way: it may be sent again.
+    let mut rogue = Rogue::join(&server, 0).await;
+    let mut damaged = whole(&good);
+    let Part::Chunk(second) = &mut damaged[2] else { panic!("no chunk") };
+    second.checksum += 1;
+    let another = proto::UploadHeader { file: Some(file_of(b"another")), ..header(&good) };
+    let another = proto::UploadHeader {
+        file: Some(proto::File { bytes: good.len() as u64, ..another.file.unwrap() }),
+        ..header(&good)
+    };
+    for (reason, parts) in [
+        ("checksum", damaged),
+        ("offset", parts(&header(&good), &good, 4_096 * 3)),
+        ("checksum", parts(&another, &good, 0)),
+        ("wrong-length", parts(&header(&good[..100]), &good, 0)),
+        ("malformed", vec![whole(&good).remove(1)]),
+        ("malformed", vec![Part::Header(header(&good)), Part::Header(header(&good))]),
+    ] {
+        assert_eq!(rogue.upload(parts).await, (Kind::Again, reason.to_owned()));
+    }
+    let wrong_round = claim(&|header| header.round = 7);
+    assert_eq!(rogue.upload(wrong_round).await, (Kind::Refused, "wrong-round".to_owned()));
+    assert_eq!(rogue.upload(whole(&good)).await.0, Kind::Accepted);
+    // Of nine clients, eight have failed: the round is complete, and the run with it.
+    let refused = server.core.metrics.refused();
+    let end = tokio::time::timeout(PATIENCE, server.finish(std::future::pending())).await;
+    let end = end.unwrap().unwrap().unwrap();
+    assert_eq!((end.rounds, end.stopped), (1, None));
+    let counts: Vec<u64> =
+        ["not-finite", "samples", "checksum", "wrong-round"].map(|reason| refused[reason]).to_vec();
+    assert_eq!(counts, [2, 2, 2, 9], "{refused:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_upload_goes_on_where_it_was_cut_also_after_a_restart() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = serve(folder.path(), 2, "").await;
+    let mut rogue = Rogue::join(&server, 0).await;
+    let good = rogue.broadcast().await;
+    let (header, half) = (header(&good), 3 * 4_096);
+    assert_eq!(rogue.offset(&header).await, 0);
+    let cut: Vec<Part> = parts(&header, &good, 0).into_iter().take(4).collect();
+    assert_eq!(rogue.upload(cut).await, (Kind::Again, "wrong-length".to_owned()));
+    assert_eq!(rogue.offset(&header).await, half);
+    drop(rogue);
+    server.finish(std::future::ready(())).await.unwrap();
+    let server = serve(folder.path(), 2, "").await;
+    let mut rogue = Rogue::join(&server, 0).await;
+    assert_eq!(rogue.offset(&header).await, half);
+    let rest = parts(&header, &good, half as usize);
+    assert_eq!(rogue.upload(rest).await.0, Kind::Accepted);
+    // It is kept: nothing of it need be sent a second time.
+    let again = rogue.caller.resume(named(&rogue.name, header)).await.unwrap().into_inner();
+    assert_eq!(again.verdict.unwrap().kind(), Kind::Kept);
+    assert_eq!(rogue.upload(whole(&good)).await.0, Kind::Kept);
+    server.finish(std::future::ready(())).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stream_that_drips_is_given_up() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = serve(folder.path(), 1, "idle_timeout = \"200ms\"").await;
+    let mut rogue = Rogue::join(&server, 0).await;
+    let good = rogue.broadcast().await;
+    let (sender, stream) = tokio::sync::mpsc::channel(4);
+    let first = proto::UploadPart { part: Some(Part::Header(header(&good))) };
+    sender.send(first).await.unwrap();
+    let mut request = Request::new(tokio_stream::wrappers::ReceiverStream::new(stream));
+    sign(&mut request, "client-000");
+    let verdict = tokio::time::timeout(PATIENCE, rogue.caller.upload(request)).await;
+    let verdict = verdict.unwrap().unwrap().into_inner();
+    assert_eq!((verdict.kind(), verdict.reason.as_str()), (Kind::Again, "slow"));
+    server.finish(std::future::ready(())).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn strangers_and_other_versions_are_not_let_in() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = serve(folder.path(), 1, "").await;
+    let endpoint = Endpoint::from_shared(format!("http://{}", server.address())).unwrap();
+    let mut caller = FederationClient::new(endpoint.connect().await.unwrap());
+    let hello = proto::Hello { version: VERSION };
+    let mut code = async |request| caller.join(request).await.unwrap_err().code();
+    assert_eq!(code(Request::new(hello)).await, tonic::Code::Unauthenticated);
+    assert_eq!(code(named("mallory", hello)).await, tonic::Code::PermissionDenied);
+    let other = named("client-000", proto::Hello { version: VERSION + 1 });
+    assert_eq!(code(other).await, tonic::Code::FailedPrecondition);
+    let request = proto::DownloadRequest { round: 1, offset: 0 };
+    let refused = caller.download(named("mallory", request)).await.unwrap_err();
+    assert_eq!(refused.code(), tonic::Code::PermissionDenied);
+    // The client driver says why and does not come back.
+    let options = JoinOptions {
+        server: server.address().to_string(),
+        identity: Identity::Name("mallory".into()),
+        source: Source::Rehearse { dir: None },
+        state: folder.path().join("mallory"),
+        rate_limit: None,
+    };
+    let error = join(options, std::future::pending()).await.unwrap_err().to_string();
+    assert!(error.contains("`mallory` is no client") && error.contains("hint:"), "{error}");
+    server.finish(std::future::ready(())).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn plaintext_is_for_loopback_only() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = "data.clients = 2\n[[method]]\nname = \"fedavg\"\n[server]\nlisten = \"0.0.0.0:0\"";
+    let (experiment, mut settings) = ServerSettings::parse(&text.parse().unwrap()).unwrap();
+    settings.state = folder.path().join("server");
+    let started = RunningServer::start(&experiment, settings, Trust::Names).await;
+    let error = started.err().unwrap().to_string();
+    assert!(error.contains("server.listen = \"0.0.0.0:0\"` without TLS"), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn operators_see_what_goes_on() {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    let folder = tempfile::tempdir().unwrap();
+    let server = serve(folder.path(), 2, "").await;
+    let _present = Rogue::join(&server, 1).await;
+    let get = async |path: &str| {
+        let mut socket = tokio::net::TcpStream::connect(server.ops().unwrap()).await.unwrap();
+        let request = format!("GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n");
+        socket.write_all(request.as_bytes()).await.unwrap();
+        let mut answer = String::new();
+        socket.read_to_string(&mut answer).await.unwrap();
+        answer
+    };
+    assert!(get("/healthz").await.ends_with("ok\n"));
+    assert!(get("/metrics").await.contains("\nformant_clients_present 1\n"));
+    assert!(get("/other").await.starts_with("HTTP/1.1 404"));
+    let answer = get("/status").await;
+    let status: super::Status =
+        serde_json::from_str(answer.split_once("\r\n\r\n").unwrap().1).unwrap();
+    assert_eq!((status.round, status.rounds, status.kept), (1, 1, 0));
+    let present: Vec<bool> = status.clients.iter().map(|client| client.present).collect();
+    assert_eq!(present, [false, true]);
+    server.finish(std::future::ready(())).await.unwrap();
+}

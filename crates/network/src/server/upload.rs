@@ -1,0 +1,208 @@
+//! Files of uploads: a header on the first line, then the bytes as they were sent.
+//!
+//! While it is on its way, an upload lies under the name of its client and round. The header makes
+//! it resumable: it goes on only if the same bytes are offered again.
+
+use super::core::Core;
+use super::vault::upload_name;
+use super::verdict::Fault;
+use crate::codec::Unpacking;
+use crate::durable;
+use crate::error::NetworkError;
+use crate::wire::{confused, hex, is_file, proto};
+use formant_methods::Value;
+use formant_numerics::vector::{distance_squared, norm_squared};
+use formant_runtime::RuntimeError;
+use serde::{Deserialize, Serialize};
+use std::fs::{File, OpenOptions};
+use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+/// What a client says about its upload before it sends it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Header {
+    pub(crate) round: u64,
+    pub(crate) bytes: u64,
+    /// XXH3-128, as hexadecimal digits of the wire's bytes.
+    pub(crate) hash: String,
+    pub(crate) samples: u64,
+}
+
+/// Longest header that is read back.
+const HEADER: usize = 512;
+
+impl Header {
+    pub(crate) fn of(header: &proto::UploadHeader) -> Self {
+        let file = header.file.clone().unwrap_or_default();
+        Self {
+            round: header.round,
+            bytes: file.bytes,
+            hash: hex(&file.hash),
+            samples: header.samples,
+        }
+    }
+}
+
+/// An upload on its way.
+pub(crate) struct Part {
+    path: PathBuf,
+    file: File,
+    header: Header,
+    /// Bytes of the header's line.
+    before: u64,
+    /// Bytes that are there.
+    pub(crate) offset: u64,
+}
+
+impl Part {
+    /// Opens what is there of an upload, or begins.
+    pub(crate) fn open(
+        uploads: &Path,
+        client: usize,
+        header: &Header,
+    ) -> Result<Self, RuntimeError> {
+        let path = uploads.join(upload_name(client, header.round, false));
+        let fail = |source| RuntimeError::file("write", &path, source);
+        let mut file = OpenOptions::new()
+            .create(true)
+            .truncate(false)
+            .read(true)
+            .write(true)
+            .open(&path)
+            .map_err(fail)?;
+        let length = file.metadata().map_err(fail)?.len();
+        let (before, offset) = match read_header(&mut file).map_err(fail)? {
+            Some((kept, before)) if kept == *header && length <= before + header.bytes => {
+                (before, length - before)
+            }
+            // Another upload, or a header that was cut off: begin anew.
+            _ => (begin(&mut file, header).map_err(fail)?, 0),
+        };
+        file.seek(SeekFrom::End(0)).map_err(fail)?;
+        Ok(Self { path, file, header: header.clone(), before, offset })
+    }
+
+    /// Appends a chunk.
+    pub(crate) fn append(&mut self, data: &[u8]) -> Result<(), RuntimeError> {
+        let written = self.file.write_all(data);
+        written.map_err(|source| RuntimeError::file("write", &self.path, source))?;
+        self.offset += data.len() as u64;
+        Ok(())
+    }
+
+    /// Reads the whole and checks whether it may count.
+    pub(crate) fn check(&mut self, core: &Core, client: usize, file: &proto::File) -> Checked {
+        let fail = |source| RuntimeError::file("read", &self.path, source);
+        let mut bytes = Vec::with_capacity(self.header.bytes as usize);
+        self.file.seek(SeekFrom::Start(self.before)).map_err(fail)?;
+        self.file.read_to_end(&mut bytes).map_err(fail)?;
+        if !is_file(file, &bytes) {
+            let detail = "the whole does not have the hash that was announced";
+            return Ok(Err(Fault::on_the_way("checksum", detail)));
+        }
+        let packing = core.wiring.settings.packing;
+        let method = &*core.wiring.method().method;
+        let upload = match packing.unpack(method, bytes, core.limit) {
+            Ok(upload) => upload,
+            Err(error @ Unpacking::TooLarge(_)) => {
+                return Ok(Err(Fault::in_content("oversize", error.to_string())));
+            }
+            Err(error) => return Ok(Err(Fault::in_content("malformed", error.to_string()))),
+        };
+        let Some(broadcast) = core.broadcast(self.header.round)? else {
+            let detail = format!("the broadcast of round {} is gone", self.header.round);
+            return Ok(Err(Fault::in_content("late", detail)));
+        };
+        Ok(plausible(core, client, &upload, &broadcast))
+    }
+
+    /// Makes the upload durable under its final name.
+    pub(crate) fn keep(self) -> Result<(), RuntimeError> {
+        let fail = |source| RuntimeError::file("write", &self.path, source);
+        self.file.sync_data().map_err(fail)?;
+        std::fs::rename(&self.path, self.path.with_extension("upload")).map_err(fail)
+    }
+
+    /// Throws it away.
+    pub(crate) fn discard(self) -> Result<(), RuntimeError> {
+        durable::remove(&self.path)
+    }
+}
+
+/// Whether an upload may count; outside, whether that could be found out.
+pub(crate) type Checked = Result<Result<(), Fault>, NetworkError>;
+
+fn plausible(core: &Core, client: usize, upload: &Value, broadcast: &Value) -> Result<(), Fault> {
+    let method = &*core.wiring.method().method;
+    let malformed =
+        |error: formant_methods::MethodError| Fault::in_content("malformed", error.to_string());
+    let sent = method.upload_vectors(upload).map_err(malformed)?;
+    if sent.iter().any(|vector| vector.iter().any(|x| !x.is_finite())) {
+        return Err(Fault::in_content("not-finite", "it has values that are no numbers"));
+    }
+    let network = &*core.wiring.plan.network;
+    method
+        .check_upload(client, upload, broadcast, network)
+        .map_err(|error| Fault::in_content("wrong-shape", error.to_string()))?;
+    let got = method.broadcast_vectors(broadcast).map_err(malformed)?;
+    let (mut change, mut norm) = (0.0, 0.0);
+    for (sent, got) in sent.iter().zip(&got) {
+        // A body without its head is shorter than the broadcast.
+        let shared = sent.len().min(got.len());
+        change += distance_squared(&sent[..shared], &got[..shared]) + norm_squared(&sent[shared..]);
+        norm += norm_squared(got);
+    }
+    let (change, most) =
+        (change.sqrt(), core.wiring.settings.max_norm_ratio * norm.sqrt().max(1.0));
+    if change > most {
+        let detail = format!("it is {change:.3e} from the broadcast, and {most:.3e} is the most");
+        return Err(Fault::in_content("norm", detail));
+    }
+    Ok(())
+}
+
+/// Reads an upload that was accepted.
+pub(crate) fn read_kept(
+    core: &Core,
+    uploads: &Path,
+    (client, round): (usize, u64),
+) -> Result<(Header, Value), NetworkError> {
+    let path = uploads.join(upload_name(client, round, true));
+    let fail = |source| RuntimeError::file("read", &path, source);
+    let mut file = File::open(&path).map_err(fail)?;
+    let damaged = || confused(format!("{} is no upload", path.display()));
+    let (header, before) = read_header(&mut file).map_err(fail)?.ok_or_else(damaged)?;
+    file.seek(SeekFrom::Start(before)).map_err(fail)?;
+    let mut bytes = Vec::with_capacity(header.bytes as usize);
+    file.read_to_end(&mut bytes).map_err(fail)?;
+    let method = &*core.wiring.method().method;
+    let upload = core
+        .wiring
+        .settings
+        .packing
+        .unpack(method, bytes, core.limit)
+        .map_err(|error| confused(format!("{}: {error}", path.display())))?;
+    Ok((header, upload))
+}
+
+fn begin(file: &mut File, header: &Header) -> std::io::Result<u64> {
+    let mut line = serde_json::to_vec(header)?;
+    line.push(b'\n');
+    file.set_len(0)?;
+    file.rewind()?;
+    file.write_all(&line)?;
+    Ok(line.len() as u64)
+}
+
+/// The header and the length of its line, if there is one.
+fn read_header(file: &mut File) -> std::io::Result<Option<(Header, u64)>> {
+    file.rewind()?;
+    let mut start = Vec::new();
+    match file.take(HEADER as u64).read_to_end(&mut start) {
+        Err(error) if error.kind() != ErrorKind::UnexpectedEof => return Err(error),
+        _ => {}
+    }
+    let Some(end) = start.iter().position(|byte| *byte == b'\n') else { return Ok(None) };
+    let header = serde_json::from_slice(&start[..end]).ok();
+    Ok(header.map(|header| (header, end as u64 + 1)))
+}

@@ -1,0 +1,289 @@
+//! The server's folder: what survives `kill -9` and a power cut.
+//!
+//! - `run.json`: which run this is; written once.
+//! - `manifest.json`: the round protocol's state and the names of the files that go with it. Replaced
+//!   before anything is said to anybody.
+//! - `states/`: the method's server state and the broadcasts, each under a name of its own.
+//! - `uploads/`: what clients have sent and what they are sending.
+
+use super::plan::Wiring;
+use crate::codec::compress;
+use crate::durable::{self, Named};
+use crate::error::NetworkError;
+use formant_federation::Server;
+use formant_methods::Value;
+use formant_numerics::{Rng, Stream};
+use formant_runtime::{RuntimeError, files, first_difference};
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, HashSet};
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+/// The version of the folder's layout.
+const FORMAT: u32 = 1;
+
+/// Which run a folder belongs to.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct Run {
+    format: u32,
+    formant: String,
+    /// Told to clients, whose folders belong to one run too.
+    id: String,
+    clients: Vec<String>,
+    config: serde_json::Value,
+}
+
+/// Where a run stands.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Manifest {
+    pub(crate) machine: Server,
+    /// The method's server state.
+    pub(crate) server: Named,
+    /// Broadcasts that somebody may still need, by the round that they open.
+    pub(crate) broadcasts: BTreeMap<u64, Named>,
+    /// Encoded size of a broadcast, before compression.
+    pub(crate) broadcast_bytes: u64,
+    /// Wall time of earlier sessions and of this one.
+    pub(crate) seconds: f64,
+    /// When the open round began, on the same clock.
+    pub(crate) round_began: f64,
+    pub(crate) log_bytes: u64,
+    /// How the run ended, if it has.
+    pub(crate) end: Option<End>,
+}
+
+/// How a run ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct End {
+    /// Aggregations that were made.
+    pub rounds: u64,
+    /// XXH3-128 of the final server state.
+    pub fingerprint: String,
+    /// Why it ended before the last round, if it did.
+    pub stopped: Option<String>,
+}
+
+/// The folder, locked.
+pub(crate) struct Vault {
+    pub(crate) folder: PathBuf,
+    pub(crate) run: String,
+    _lock: File,
+}
+
+/// What an aggregation leaves: files that are synced, but that no manifest names yet.
+pub(crate) struct Kept {
+    pub(crate) server: Named,
+    pub(crate) broadcast: Named,
+    pub(crate) broadcast_bytes: u64,
+}
+
+impl Vault {
+    /// Opens a folder and says where its run stands; a new folder gets a run before its first round.
+    pub(crate) fn open(folder: &Path, wiring: &Wiring) -> Result<(Self, Manifest), NetworkError> {
+        durable::create_private(folder)?;
+        for folder in [folder.join("states"), folder.join("uploads")] {
+            files::create_folder(&folder)?;
+        }
+        let lock = files::lock(folder)?;
+        let run = Self::claim(folder, wiring)?;
+        let vault = Self { folder: folder.into(), run: run.id, _lock: lock };
+        let manifest = match durable::read_manifest(&vault.manifest_path())? {
+            Some(manifest) => manifest,
+            None => vault.begin(wiring)?,
+        };
+        vault.sweep(&manifest)?;
+        vault.check_uploads(&manifest.machine)?;
+        Ok((vault, manifest))
+    }
+
+    /// Writes down which run this is, or refuses if the folder belongs to another.
+    fn claim(folder: &Path, wiring: &Wiring) -> Result<Run, NetworkError> {
+        let path = folder.join("run.json");
+        let header = &wiring.plan.header;
+        let mut now = Run {
+            format: FORMAT,
+            formant: header.formant.clone(),
+            id: String::new(),
+            clients: wiring.settings.clients.clone(),
+            config: header.config.clone(),
+        };
+        // How the machine is used changes no result.
+        if let Some(sections) = now.config.as_object_mut() {
+            sections.remove("runtime");
+        }
+        let Some(before) = durable::read_manifest::<Run>(&path)? else {
+            now.id = fresh_id(folder);
+            durable::write_manifest(&path, &now)?;
+            return Ok(now);
+        };
+        now.id.clone_from(&before.id);
+        let as_json = |run: &Run| serde_json::to_value(run).unwrap_or_default();
+        if let Some((key, was, is)) = first_difference(&as_json(&before), &as_json(&now)) {
+            return Err(NetworkError::Foreign {
+                path: folder.into(),
+                found: format!("`{key}` was {was} when it began and is {is} now"),
+                hint: "undo the change in the server's file, or choose another folder with --state",
+            });
+        }
+        Ok(before)
+    }
+
+    /// A run before its first round.
+    fn begin(&self, wiring: &Wiring) -> Result<Manifest, NetworkError> {
+        let method = &*wiring.method().method;
+        let plan = &wiring.plan;
+        let init = plan.network.init(&mut Rng::new(plan.seed, Stream::Init, 0, 0));
+        let server = method.start_server(&init);
+        let kept = self.keep(wiring, &server, 0)?;
+        let manifest = Manifest {
+            machine: Server::new(plan.rules(wiring.method())),
+            server: kept.server,
+            broadcasts: BTreeMap::from([(1, kept.broadcast)]),
+            broadcast_bytes: kept.broadcast_bytes,
+            seconds: 0.0,
+            round_began: 0.0,
+            log_bytes: 0,
+            end: None,
+        };
+        self.commit(&manifest)?;
+        Ok(manifest)
+    }
+
+    /// Writes the server's state after so many aggregations, and the broadcast that follows from it.
+    pub(crate) fn keep(
+        &self,
+        wiring: &Wiring,
+        server: &Value,
+        aggregations: u64,
+    ) -> Result<Kept, NetworkError> {
+        keep(&self.states(), wiring, server, aggregations)
+    }
+
+    pub(crate) fn states(&self) -> PathBuf {
+        self.folder.join("states")
+    }
+
+    pub(crate) fn uploads(&self) -> PathBuf {
+        self.folder.join("uploads")
+    }
+
+    fn manifest_path(&self) -> PathBuf {
+        self.folder.join("manifest.json")
+    }
+
+    /// Makes what has happened durable. Only then may anybody be told.
+    pub(crate) fn commit(&self, manifest: &Manifest) -> Result<(), NetworkError> {
+        // Uploads were renamed into place one by one; here their names are made durable together.
+        durable::sync_folder(&self.uploads())?;
+        Ok(durable::write_manifest(&self.manifest_path(), manifest)?)
+    }
+
+    /// Removes what no manifest names. Uploads on their way stay.
+    fn sweep(&self, manifest: &Manifest) -> Result<(), NetworkError> {
+        self.sweep_states(manifest)?;
+        let kept: HashSet<(usize, u64)> = manifest.machine.kept().collect();
+        for name in durable::names(&self.uploads())? {
+            let path = self.uploads().join(&name);
+            let Some((client, round, is_whole)) = parse_upload_name(&name) else {
+                durable::remove(&path)?;
+                continue;
+            };
+            if !is_whole && round >= manifest.machine.oldest_due().min(manifest.machine.round()) {
+                continue;
+            }
+            if is_whole && kept.contains(&(client, round)) {
+                continue;
+            }
+            if is_whole && round >= manifest.machine.round() {
+                // It came, but nobody was told: the client will offer it again and need not send it.
+                let part = self.uploads().join(upload_name(client, round, false));
+                std::fs::rename(&path, &part)
+                    .map_err(|source| RuntimeError::file("rename", &path, source))?;
+                continue;
+            }
+            durable::remove(&path)?;
+        }
+        Ok(())
+    }
+
+    /// Removes what an aggregation has made superfluous. Uploads that have come since are not touched.
+    pub(crate) fn tidy(
+        &self,
+        manifest: &Manifest,
+        spent: &[(usize, u64)],
+    ) -> Result<(), NetworkError> {
+        if spent.is_empty() {
+            return Ok(());
+        }
+        for (client, round) in spent {
+            durable::remove(&self.uploads().join(upload_name(*client, *round, true)))?;
+        }
+        self.sweep_states(manifest)
+    }
+
+    /// Removes an upload that does not count.
+    pub(crate) fn discard(&self, client: usize, round: u64) -> Result<(), NetworkError> {
+        Ok(durable::remove(&self.uploads().join(upload_name(client, round, true)))?)
+    }
+
+    fn sweep_states(&self, manifest: &Manifest) -> Result<(), NetworkError> {
+        let named = std::iter::once(&manifest.server).chain(manifest.broadcasts.values());
+        let named: HashSet<String> = named.map(|named| named.file.clone()).collect();
+        Ok(durable::sweep(&self.states(), &named)?)
+    }
+
+    fn check_uploads(&self, machine: &Server) -> Result<(), NetworkError> {
+        for (client, round) in machine.kept() {
+            let path = self.uploads().join(upload_name(client, round, true));
+            if !path.exists() {
+                return Err(RuntimeError::Damaged {
+                    found: "it is missing, though it was accepted".into(),
+                    hint: "restore the whole state folder from a copy".into(),
+                    path,
+                }
+                .into());
+            }
+        }
+        Ok(())
+    }
+}
+
+/// See [`Vault::keep`].
+pub(crate) fn keep(
+    states: &Path,
+    wiring: &Wiring,
+    server: &Value,
+    aggregations: u64,
+) -> Result<Kept, NetworkError> {
+    let broadcast = wiring.method().method.broadcast(server)?.encode()?;
+    let broadcast_bytes = broadcast.len() as u64;
+    let packed = compress(broadcast, wiring.settings.packing.encoding);
+    Ok(Kept {
+        server: durable::store(states, &format!("server-{aggregations}.bin"), &server.encode()?)?,
+        broadcast: durable::store(states, &format!("broadcast-{}.bin", aggregations + 1), &packed)?,
+        broadcast_bytes,
+    })
+}
+
+/// `CLIENT-ROUND.upload`, or `.part` while it is on its way.
+pub(crate) fn upload_name(client: usize, round: u64, is_whole: bool) -> String {
+    format!("{client}-{round}.{}", if is_whole { "upload" } else { "part" })
+}
+
+fn parse_upload_name(name: &str) -> Option<(usize, u64, bool)> {
+    let (stem, kind) = name.split_once('.')?;
+    let (client, round) = stem.split_once('-')?;
+    let is_whole = match kind {
+        "upload" => true,
+        "part" => false,
+        _ => return None,
+    };
+    Some((client.parse().ok()?, round.parse().ok()?, is_whole))
+}
+
+/// A name that no other run has.
+fn fresh_id(folder: &Path) -> String {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    let parts = format!("{:?} {} {}", now.ok(), std::process::id(), folder.display());
+    crate::wire::fingerprint(parts.as_bytes())
+}

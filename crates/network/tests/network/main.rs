@@ -1,0 +1,7 @@
+//! A server and its clients over real sockets, in one process.
+
+#![expect(clippy::unwrap_used, reason = "what a test cannot do without, it may insist on")]
+
+mod bits;
+mod house;
+mod trust;

@@ -1,0 +1,89 @@
+//! Mutual TLS: whoever has no certificate of the authority gets nothing.
+
+use crate::house::{House, named, never, within};
+use formant_network::NetworkError;
+use formant_network::client::{Identity, JoinOptions, join};
+use formant_network::identity::{Authority, ClientIdentity, ServerIdentity, Validity};
+use formant_network::server::{RunningServer, Trust};
+use std::path::Path;
+
+fn authority(folder: &Path, names: &[&str]) -> Authority {
+    let year = Validity::days(365).unwrap();
+    let mut authority = Authority::create(folder, year, false).unwrap();
+    authority.issue_server(&["localhost"], Validity::days(30).unwrap()).unwrap();
+    for name in names {
+        authority.issue_client(name, Validity::days(30).unwrap()).unwrap();
+    }
+    authority
+}
+
+fn identity(certs: &Path, name: &str) -> Identity {
+    let bundle = certs.join("clients").join(format!("{name}.bundle.pem"));
+    let bundle = if bundle.exists() { bundle } else { certs.join(format!("{name}.bundle.pem")) };
+    Identity::of(&ClientIdentity::read(&bundle).unwrap(), "localhost").unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn only_clients_of_the_authority_take_part_and_each_as_itself() {
+    let house = House::new(2, "scd", "");
+    let certs = house.folder.path().join("certs");
+    let mut ours = authority(&certs, &["client-000", "client-001", "stranger"]);
+    let theirs = house.folder.path().join("theirs");
+    authority(&theirs, &["client-000"]);
+    let (experiment, settings) = house.settings();
+    let trust = Trust::of(&ServerIdentity::read(&certs).unwrap()).unwrap();
+    let server = RunningServer::start(&experiment, settings, trust).await.unwrap();
+    let address = server.address().to_string();
+    let options = |identity: Identity, state: &str| JoinOptions {
+        identity,
+        state: house.folder.path().join(state),
+        ..house.options(&address, 0)
+    };
+    // A certificate of the authority, but no client of this federation.
+    let refused = join(options(identity(&certs, "stranger"), "s"), never());
+    let error = within(refused).await.unwrap_err();
+    assert!(matches!(error, NetworkError::Refused { .. }), "{error}");
+    // Another authority's certificate gets no connection; nor does no certificate at all.
+    for (identity, state) in
+        [(identity(&theirs, "client-000"), "t"), (Identity::Name("client-000".into()), "n")]
+    {
+        let given_up = never_connected(&server, join(options(identity, state), never()));
+        within(given_up).await;
+        assert!(!house.folder.path().join(state).join("run.json").exists());
+    }
+    let first = tokio::spawn(join(options(identity(&certs, "client-000"), "c0"), never()));
+    let second = tokio::spawn(join(options(identity(&certs, "client-001"), "c1"), never()));
+    let end = within(server.finish(never())).await.unwrap().unwrap();
+    within(first).await.unwrap().unwrap().unwrap();
+    within(second).await.unwrap().unwrap().unwrap();
+    assert_eq!(end.rounds, 3);
+    let state = named(&house.folder.path().join("server"), "server");
+    assert_eq!(formant_network::fingerprint(&state), end.fingerprint);
+    // Once revoked, a certificate opens nothing.
+    ours.revoke("client-001").unwrap();
+    let (experiment, settings) = house.settings();
+    let trust = Trust::of(&ServerIdentity::read(&certs).unwrap()).unwrap();
+    let server = RunningServer::start(&experiment, settings, trust).await.unwrap();
+    let late = JoinOptions {
+        server: server.address().to_string(),
+        ..options(identity(&certs, "client-001"), "late")
+    };
+    within(never_connected(&server, join(late, never()))).await;
+    assert!(!house.folder.path().join("late").join("run.json").exists());
+    server.finish(std::future::ready(())).await.unwrap();
+}
+
+/// Waits until the server has refused one more connection, while the client goes on trying.
+async fn never_connected<T>(server: &RunningServer, client: impl Future<Output = T>) {
+    let before = server.refused_connections();
+    let refused = async {
+        while server.refused_connections() == before {
+            tokio::task::yield_now().await;
+            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        }
+    };
+    tokio::select! {
+        _ = client => panic!("it was let in"),
+        () = refused => {}
+    }
+}
