@@ -64,6 +64,10 @@ impl Experiment {
         overrides: &[Override],
     ) -> Result<Self, ExperimentError> {
         let mut table = table.clone();
+        // What a server needs besides the experiment: simulated, it is the same experiment.
+        if table.get("server").is_some_and(Value::is_table) {
+            table.remove("server");
+        }
         // What decides which other keys make sense comes first, whatever the order it was given in.
         let (first, then): (Vec<_>, Vec<_>) = overrides.iter().partition(|o| o.is_decisive());
         for change in first.into_iter().chain(then) {

@@ -119,12 +119,14 @@ impl Job {
         let (header, mut message) = read_kept(&self.core, &self.vault.uploads(), (client, round))
             .map_err(|error| storage(error.to_string()))?;
         let staleness = self.round.saturating_sub(round);
+        let mut weight = header.samples as f64;
         if let (Some(now), true) = (now, staleness > 0) {
             let answered = self.broadcast(round).map_err(|error| storage(error.to_string()))?;
-            let share = rules.weight(staleness);
-            self.core.wiring.method().method.rebase(&mut message, &answered, now, share)?;
+            let (change, share) = rules.shares(staleness);
+            weight *= share;
+            self.core.wiring.method().method.rebase(&mut message, &answered, now, change)?;
         }
-        let (weight, staleness) = (header.samples as f64, staleness as usize);
+        let staleness = staleness as usize;
         Ok(Parcel { client, weight, staleness, message })
     }
 

@@ -6,13 +6,11 @@ use super::vault::End;
 use crate::durable;
 use crate::error::NetworkError;
 use crate::wire::fingerprint;
-use formant_federation::{Action, Event, Late, Schedule};
+use formant_federation::{Action, Event, Schedule};
 use formant_runtime::event::{self, Event as Line};
+use std::collections::BTreeSet;
 use std::sync::atomic::Ordering::Relaxed;
 use tracing::{info, warn};
-
-/// Rounds for which a client may still answer, as the protocol remembers them.
-const REMEMBERED: u64 = 8;
 
 impl Actor {
     /// Gives what follows, and whether anything has changed: a client may repeat itself.
@@ -86,21 +84,21 @@ impl Actor {
         self.manifest.broadcast_bytes = done.kept.broadcast_bytes;
         self.manifest.broadcasts.insert(round + 1, done.kept.broadcast);
         let actions = self.handle(Event::Aggregated { round })?;
-        let oldest = self.oldest_needed();
-        self.manifest.broadcasts.retain(|round, _| *round >= oldest);
+        let needed = self.needed();
+        self.manifest.broadcasts.retain(|round, _| needed.contains(round));
         self.core.shelve(&self.manifest.broadcasts);
         self.spent = uploads;
         Ok(actions)
     }
 
-    /// The oldest broadcast that somebody may still be sent, or that an upload may still answer.
-    pub(super) fn oldest_needed(&self) -> u64 {
+    /// The broadcasts that somebody may still be sent, or that an upload may still answer; and the
+    /// newest, which after the last round is the final model.
+    pub(super) fn needed(&self) -> BTreeSet<u64> {
         let machine = &self.manifest.machine;
-        let protocol = machine.protocol();
-        let buffered = matches!(protocol.schedule, Schedule::Buffered { .. });
-        let answers = if buffered || protocol.late != Late::Drop { REMEMBERED } else { 0 };
-        let kept = machine.kept().map(|(_, round)| round).min().unwrap_or(u64::MAX);
-        machine.oldest_due().min(machine.round().saturating_sub(answers)).min(kept)
+        let mut needed = machine.open_rounds();
+        needed.extend(machine.due_rounds());
+        needed.extend(self.manifest.broadcasts.keys().last());
+        needed
     }
 
     /// What the server trains can diverge as well; that ends the run.
