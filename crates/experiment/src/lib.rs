@@ -10,7 +10,7 @@ pub mod keys;
 mod overrides;
 mod rules;
 mod template;
-mod units;
+pub mod units;
 mod wire;
 
 pub use error::ExperimentError;

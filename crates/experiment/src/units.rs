@@ -11,7 +11,7 @@ fn parts(given: &str) -> Option<(f64, String)> {
 }
 
 /// Reads "1GiB", "512 MiB", "2GB" or plain bytes; bits too, as in "8Mbit".
-pub(crate) fn bytes(given: &str) -> Option<f64> {
+pub fn bytes(given: &str) -> Option<f64> {
     let (amount, unit) = parts(given)?;
     let bits = unit.strip_suffix("bit");
     let scale = match bits.unwrap_or(unit.strip_suffix('b').unwrap_or(&unit)) {
@@ -30,7 +30,7 @@ pub(crate) fn bytes(given: &str) -> Option<f64> {
 }
 
 /// Reads bytes a second: "1MB", "1MB/s", "8Mbit/s" or "8Mbps".
-pub(crate) fn rate(given: &str) -> Option<f64> {
+pub fn rate(given: &str) -> Option<f64> {
     let given = given.trim();
     let given = given.strip_suffix("/s").unwrap_or(given);
     let (amount, bits) = match (given.strip_suffix("bps"), given.strip_suffix("Bps")) {
@@ -44,7 +44,7 @@ pub(crate) fn rate(given: &str) -> Option<f64> {
 }
 
 /// Reads "250ms", "60s", "5min", "1h" or plain seconds.
-pub(crate) fn duration(given: &str) -> Option<Duration> {
+pub fn duration(given: &str) -> Option<Duration> {
     let (amount, unit) = parts(given)?;
     let scale = match unit.as_str() {
         "us" | "µs" => 1e-6,

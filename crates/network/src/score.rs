@@ -1,11 +1,10 @@
 //! Accuracy and loss of a model on some images.
 
 use formant_data::Images;
-use formant_numerics::{Batch, Model, Network, Pass, Worker, accuracy_and_loss};
+use formant_numerics::{Model, Network, Worker};
 use formant_runtime::event::Score;
 
-/// Samples in one batch.
-pub(crate) const BATCH: usize = 64;
+pub(crate) use formant_runtime::EVALUATION_BATCH as BATCH;
 
 /// Scores a model on some of the images; `None` if there are none.
 pub(crate) fn score(
@@ -14,17 +13,7 @@ pub(crate) fn score(
     (images, indices): (&Images, &[u32]),
     worker: &mut Worker,
 ) -> Option<Score> {
-    let (mut right, mut loss) = (0, 0.0);
-    for chunk in indices.chunks(BATCH) {
-        worker.inputs.resize(chunk.len() * network.input().len(), 0.0);
-        images.gather(chunk, &mut worker.inputs);
-        images.gather_labels(chunk, &mut worker.labels);
-        let batch = Batch { inputs: &worker.inputs, labels: &worker.labels };
-        let output = network.forward(Pass::Eval(model), &batch, &mut worker.workspace);
-        let (r, l) = accuracy_and_loss(output.logits, &worker.labels);
-        right += r;
-        loss += l;
-    }
+    let (right, loss) = formant_runtime::score(network, model, images, indices, worker);
     let count = indices.len() as f64;
     (count > 0.0).then(|| Score { accuracy: right as f64 / count, loss: loss / count })
 }

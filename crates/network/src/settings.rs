@@ -3,7 +3,7 @@
 use crate::codec::Packing;
 use crate::error::NetworkError;
 use crate::wire::proto::{Encoding, Precision};
-use formant_experiment::Experiment;
+use formant_experiment::{Experiment, units};
 use formant_methods::schema::{Default, Key, Kind, SchemaError, resolve};
 use std::collections::HashSet;
 use std::net::SocketAddr;
@@ -276,7 +276,7 @@ fn bytes(table: &Table, key: &str) -> Result<Option<u64>, NetworkError> {
 
 fn duration(table: &Table, key: &str) -> Result<Duration, NetworkError> {
     let given = table.get(key).and_then(Value::as_str).unwrap_or_default();
-    parse_duration(given).ok_or_else(|| {
+    units::duration(given).ok_or_else(|| {
         wrong(key, Some(&format!("\"{given}\"")), "a time such as \"30s\" or \"500ms\"")
     })
 }
@@ -289,38 +289,7 @@ fn duration(table: &Table, key: &str) -> Result<Duration, NetworkError> {
 /// assert_eq!(formant_network::parse_bytes("many"), None);
 /// ```
 pub fn parse_bytes(given: &str) -> Option<u64> {
-    let (amount, unit) = amount(given)?;
-    let unit = match unit.to_ascii_lowercase().as_str() {
-        "" | "b" => 1.0,
-        "kb" => 1e3,
-        "mb" => 1e6,
-        "gb" => 1e9,
-        "kib" => 1024.0,
-        "mib" => 1024.0 * 1024.0,
-        "gib" => 1024.0 * 1024.0 * 1024.0,
-        _ => return None,
-    };
-    Some((amount * unit) as u64)
-}
-
-/// Reads `30s`, `500ms`, `2min` or `1h`.
-pub(crate) fn parse_duration(given: &str) -> Option<Duration> {
-    let (amount, unit) = amount(given)?;
-    let unit = match unit {
-        "ms" => 1e-3,
-        "s" => 1.0,
-        "min" => 60.0,
-        "h" => 3_600.0,
-        _ => return None,
-    };
-    Duration::try_from_secs_f64(amount * unit).ok()
-}
-
-fn amount(given: &str) -> Option<(f64, &str)> {
-    let given = given.trim();
-    let digits = given.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(given.len());
-    let amount: f64 = given[..digits].parse().ok()?;
-    (amount.is_finite() && amount >= 0.0).then_some((amount, given[digits..].trim()))
+    units::bytes(given).map(|bytes| bytes as u64)
 }
 
 #[cfg(test)]

@@ -19,4 +19,4 @@ pub use plan::{Evaluation, MethodPlan, PhasePlan, RunPlan};
 pub use profile::{Equipment, Profile, Way};
 pub use recorder::{EVENTS_FILE, Observer, Quiet};
 pub use resumption::first_difference;
-pub use work::{Desk, Hand, PhaseRecord};
+pub use work::{Desk, EVALUATION_BATCH, Hand, PhaseRecord, score};

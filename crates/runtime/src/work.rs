@@ -4,8 +4,11 @@ use crate::event::Phase;
 use crate::{MethodPlan, PhasePlan, RunPlan, RuntimeError};
 use formant_data::Images;
 use formant_methods::{Local, Meter, MethodError, Patience, Value};
-use formant_numerics::{Network, Rng, Stream, Worker};
+use formant_numerics::{Batch, Model, Network, Pass, Rng, Stream, Worker, accuracy_and_loss};
 use std::time::Instant;
+
+/// Samples in one batch of an evaluation.
+pub const EVALUATION_BATCH: usize = 64;
 
 /// One thread's memory.
 pub struct Hand {
@@ -192,4 +195,26 @@ impl Desk<'_> {
         let partial = ((rest / batch as f64).ceil() as u64).max(u64::from(epochs == 0));
         (epochs * own.div_ceil(batch) + partial, epochs * own + (partial * batch).min(own))
     }
+}
+
+/// How many samples a model gets right, and the sum of its cross-entropies.
+pub fn score(
+    network: &dyn Network,
+    model: &Model,
+    images: &Images,
+    indices: &[u32],
+    worker: &mut Worker,
+) -> (usize, f64) {
+    let (mut right, mut loss) = (0, 0.0);
+    for chunk in indices.chunks(EVALUATION_BATCH) {
+        worker.inputs.resize(chunk.len() * network.input().len(), 0.0);
+        images.gather(chunk, &mut worker.inputs);
+        images.gather_labels(chunk, &mut worker.labels);
+        let batch = Batch { inputs: &worker.inputs, labels: &worker.labels };
+        let output = network.forward(Pass::Eval(model), &batch, &mut worker.workspace);
+        let (r, l) = accuracy_and_loss(output.logits, &worker.labels);
+        right += r;
+        loss += l;
+    }
+    (right, loss)
 }

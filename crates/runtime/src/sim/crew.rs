@@ -1,10 +1,8 @@
 //! The workers: one per thread, each with memory of its own, taking clients from one queue.
 
-use crate::{Hand, RunPlan, RuntimeError};
+use crate::{EVALUATION_BATCH, Hand, RunPlan, RuntimeError};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Samples in one evaluation batch.
-pub(super) const EVALUATION_BATCH: usize = 64;
 /// Samples of the global test set in one job.
 pub(super) const EVALUATION_JOB: usize = 4 * EVALUATION_BATCH;
 

@@ -1,15 +1,15 @@
 //! Scores both models: the GM on the global test set, every PM on its client's own.
 
 use super::Course;
-use super::crew::{Crew, EVALUATION_BATCH, EVALUATION_JOB};
+use super::crew::{Crew, EVALUATION_JOB};
 use super::turns::Turns;
-use crate::RuntimeError;
 use crate::event::{Candidate, Evaluated, PersonalScore, Score};
 use crate::store::Store;
+use crate::{RuntimeError, score};
 use formant_data::{Images, Split};
 use formant_methods::{MethodError, Value};
 use formant_numerics::vector::WeightedMean;
-use formant_numerics::{Batch, Model, Network, NumericsError, Pass, Worker, accuracy_and_loss};
+use formant_numerics::{Model, NumericsError, Worker};
 use std::borrow::Cow;
 use std::time::Instant;
 
@@ -180,28 +180,6 @@ impl MeanModel {
             buffers: self.buffers.finish().unwrap_or_default(),
         }
     }
-}
-
-/// How many samples a model gets right, and the sum of its cross-entropies.
-fn score(
-    network: &dyn Network,
-    model: &Model,
-    images: &Images,
-    indices: &[u32],
-    worker: &mut Worker,
-) -> (usize, f64) {
-    let (mut right, mut loss) = (0, 0.0);
-    for chunk in indices.chunks(EVALUATION_BATCH) {
-        worker.inputs.resize(chunk.len() * network.input().len(), 0.0);
-        images.gather(chunk, &mut worker.inputs);
-        images.gather_labels(chunk, &mut worker.labels);
-        let batch = Batch { inputs: &worker.inputs, labels: &worker.labels };
-        let output = network.forward(Pass::Eval(model), &batch, &mut worker.workspace);
-        let (r, l) = accuracy_and_loss(output.logits, &worker.labels);
-        right += r;
-        loss += l;
-    }
-    (right, loss)
 }
 
 /// Means over the clients that have something to score, and the mean of their worst tenth.
