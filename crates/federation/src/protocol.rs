@@ -221,6 +221,10 @@ mod tests {
         assert_eq!(protocol.weight(3), 1.0);
         protocol.late = Late::Weigh { exponent: 0.5 };
         assert_eq!((protocol.weight(0), protocol.weight(3)), (1.0, 0.5));
+        // Late in a round it has less to say; in a buffer, all of it counts less.
+        assert_eq!(protocol.shares(3), (1.0, 0.5));
+        protocol.schedule = Schedule::Buffered { size: 1 };
+        assert_eq!(protocol.shares(3), (0.5, 1.0));
     }
 
     #[test]

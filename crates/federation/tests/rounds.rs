@@ -167,6 +167,80 @@ fn a_buffer_is_aggregated_when_it_is_full_and_nobody_answers_a_model_twice() {
     assert_eq!(actions[1], Action::Aggregate { round: 2, uploads: vec![(2, 1), (2, 2)] });
 }
 
+#[test]
+fn a_straggler_may_be_many_rounds_behind() {
+    let late = Late::Weigh { exponent: 0.5 };
+    let mut server = open(Protocol { quorum: 0.5, late, ..Protocol::synchronous(2, 50) });
+    for round in 1..=30 {
+        upload(&mut server, 0, round);
+        server.handle(NOW, Event::Aggregated { round });
+    }
+    // It has been at work with the first round all the time.
+    assert!(server.open_rounds().contains(&1));
+    assert!(server.open_rounds().len() <= 10, "{:?}", server.open_rounds());
+    assert_eq!(upload(&mut server, 1, 1), [Action::Accept { client: 1, round: 1 }]);
+    // It goes on with the newest, and that counts too; what it has passed over is forgotten.
+    assert_eq!(upload(&mut server, 1, 31)[0], Action::Accept { client: 1, round: 31 });
+    server.handle(NOW, Event::Aggregated { round: 31 });
+    // The other one has not answered the last round, and may.
+    assert_eq!(server.open_rounds().into_iter().collect::<Vec<_>>(), [31, 32]);
+}
+
+#[test]
+fn others_are_asked_if_all_who_were_asked_have_failed() {
+    let protocol = Protocol { participation: 0.25, ..Protocol::synchronous(4, 1) };
+    let mut server = open(protocol.clone());
+    let mut failed = protocol.participants(1);
+    for _ in 0..3 {
+        let client = *failed.last().unwrap();
+        let actions = server.handle(NOW, Event::Failed { client, round: 1 });
+        let told = asked(&actions);
+        assert_eq!(told.len(), 1, "{actions:?}");
+        assert!(!failed.contains(&told[0].0), "{actions:?}");
+        failed.push(told[0].0);
+    }
+    let last = *failed.last().unwrap();
+    let actions = server.handle(NOW, Event::Failed { client: last, round: 1 });
+    assert_eq!(actions[1], Action::Abandon { round: 1 });
+}
+
+#[test]
+fn whoever_is_gone_keeps_nobody_from_work() {
+    let schedule = Schedule::Buffered { size: 1 };
+    let mut server = open(Protocol { schedule, participation: 0.5, ..Protocol::synchronous(4, 9) });
+    let at_work: Vec<usize> = server.asked().collect();
+    server.handle(NOW, Event::Left { client: at_work[0] });
+    upload(&mut server, at_work[1], 1);
+    server.handle(NOW, Event::Aggregated { round: 1 });
+    assert!(
+        !server.asked().any(|client| client == at_work[0]),
+        "{:?}",
+        server.asked().collect::<Vec<_>>()
+    );
+    assert_eq!(server.asked().count(), 2);
+    // If it was at work all the time, its upload counts.
+    assert_eq!(
+        upload(&mut server, at_work[0], 1)[0],
+        Action::Accept { client: at_work[0], round: 1 }
+    );
+}
+
+#[test]
+fn a_room_of_failed_clients_is_left_only_after_some_deadlines() {
+    let deadline = Some(Duration::from_secs(10));
+    let mut server = open(Protocol { deadline, ..Protocol::synchronous(2, 1) });
+    server.handle(NOW, Event::Left { client: 1 });
+    server.handle(NOW, Event::Failed { client: 0, round: 1 });
+    for round in [10.0, 20.0] {
+        let actions = server.handle(at(round), Event::Tick);
+        assert!(
+            !actions.contains(&Action::Abandon { round: 1 }),
+            "the other may be on its way back"
+        );
+    }
+    assert_eq!(server.handle(at(30.0), Event::Tick)[0], Action::Abandon { round: 1 });
+}
+
 fn run(session: &mut Session, events: &[SessionEvent]) -> Vec<SessionAction> {
     events.iter().flat_map(|event| session.handle(*event)).collect()
 }

@@ -258,3 +258,22 @@ fn until_the_broadcast_fills_the_idle_time() {
     assert!(fixed > 0.3 && filled < 0.1, "{fixed} {filled}");
     assert!(many > 2 * few, "{many} {few}");
 }
+
+#[test]
+fn without_a_clock_a_quorum_prefers_nobody() {
+    let case = Case { method: "name = \"fedavg\"".into(), network: DENSE };
+    let plan = case.plan_with(|plan| {
+        plan.rounds = 12;
+        plan.protocol.quorum = 0.6;
+    });
+    let folder = Folder::new();
+    folder.run(&plan).unwrap();
+    let mut counted = [0; 5];
+    for event in folder.events() {
+        if let Event::Uploaded { client, .. } = event {
+            counted[client] += 1;
+        }
+    }
+    assert_eq!(counted.iter().sum::<usize>(), 12 * 3);
+    assert!(counted.iter().all(|count| (1..12).contains(count)), "{counted:?}");
+}
