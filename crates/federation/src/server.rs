@@ -218,6 +218,19 @@ impl Server {
         self.round
     }
 
+    /// When the open round closes with what is there, if it has a deadline.
+    pub fn deadline(&self) -> Option<Time> {
+        self.deadline
+    }
+
+    /// Ends the run for a reason that lies outside the protocol.
+    pub fn abandon(&mut self) -> Vec<Action> {
+        let mut actions = vec![Action::Abandon { round: self.round }];
+        (self.phase, self.deadline) = (Phase::Abandoned, None);
+        self.dismiss(&mut actions);
+        actions
+    }
+
     /// Whether all rounds are done.
     pub fn is_over(&self) -> bool {
         matches!(self.phase, Phase::Finished | Phase::Abandoned)

@@ -32,9 +32,9 @@ pub(crate) enum Message {
     /// It has ended.
     Left { client: usize, session: u64 },
     /// Would an upload be taken? Nothing changes.
-    Ask { client: usize, round: u64, reply: Reply },
+    Ask { client: usize, round: u64, samples: u64, reply: Reply },
     /// An upload is whole, checked and synced.
-    Uploaded { client: usize, round: u64, bytes: u64, reply: Reply },
+    Uploaded { client: usize, round: u64, bytes: u64, samples: u64, reply: Reply },
     /// A client cannot answer.
     Failed { client: usize, round: u64, why: String, reply: Option<Reply> },
     /// The aggregation is done.
@@ -65,7 +65,6 @@ pub(crate) struct Actor {
     pub(super) dismissed: HashSet<usize>,
     /// Uploads that have been aggregated, to be removed once that is durable.
     pub(super) spent: Vec<(usize, u64)>,
-    pub(super) wake: Option<Time>,
     pub(super) started: Instant,
     pub(super) before: f64,
     pub(super) over: watch::Sender<Over>,
@@ -106,7 +105,6 @@ impl Actor {
             present: BTreeMap::new(),
             dismissed: HashSet::new(),
             spent: Vec::new(),
-            wake: None,
             started: Instant::now(),
             over,
         })
@@ -166,7 +164,9 @@ impl Actor {
     /// The next message, or a tick when it is time.
     fn wait(&mut self) -> Message {
         let now = self.now();
-        let timeout = self.wake.map_or(Duration::from_secs(3_600), |at| at - now);
+        // What the machine waits for, not what it once asked for: rounds may have closed since.
+        let deadline = self.manifest.machine.deadline();
+        let timeout = deadline.map_or(Duration::from_secs(3_600), |at| at - now);
         match self.inbox.recv_timeout(timeout) {
             Ok(message) => message,
             Err(RecvTimeoutError::Timeout) => Message::Tick,
@@ -191,7 +191,11 @@ impl Actor {
                 self.left(client, session)?;
                 return Ok(false);
             }
-            Message::Ask { client, round, reply } => {
+            Message::Ask { client, round, samples, reply } => {
+                if let Some(fault) = self.samples_fault(client, samples) {
+                    let _ = reply.send(Err(fault));
+                    return Ok(false);
+                }
                 // The machine itself says what it would do, on a copy.
                 let actions = self
                     .manifest
@@ -201,8 +205,8 @@ impl Actor {
                 let _ = reply.send(of_actions(&actions, (client, round)));
                 return Ok(false);
             }
-            Message::Uploaded { client, round, bytes, reply } => {
-                let (actions, changed) = self.uploaded(client, round, bytes)?;
+            Message::Uploaded { client, round, bytes, samples, reply } => {
+                let (actions, changed) = self.uploaded(client, round, (bytes, samples))?;
                 outcomes.push(Outcome { actions, reply: Some((reply, (client, round))) });
                 return Ok(changed);
             }
@@ -218,7 +222,6 @@ impl Actor {
             }
             Message::Scored { round, score, seconds } => self.scored(round, score, seconds)?,
             Message::Tick => {
-                self.wake = None;
                 let actions = self.handle(Event::Tick)?;
                 outcomes.push(Outcome { actions, reply: None });
             }
@@ -252,9 +255,6 @@ impl Actor {
                     info!(client = self.core.name(client), round, "upload kept");
                 }
                 Action::Aggregate { round, uploads } => self.aggregate(round, uploads),
-                Action::Wake { at } => {
-                    self.wake = Some(self.wake.map_or(at, |earlier| earlier.min(at)));
-                }
                 Action::Dismiss { client } => {
                     let cause = match &self.manifest.end {
                         Some(End { stopped: Some(_), .. }) => proto::dismiss::Cause::Abandoned,
@@ -265,8 +265,10 @@ impl Actor {
                         let _ = orders.try_send(Ok(self.dismissal(cause)));
                     }
                 }
-                // Verdicts went out with the reply; the end is in the manifest.
+                // Verdicts went out with the reply; the end is in the manifest; `wait` knows when to
+                // wake.
                 Action::Acknowledge { .. }
+                | Action::Wake { .. }
                 | Action::Refuse { .. }
                 | Action::Finish
                 | Action::Abandon { .. } => {}
@@ -287,7 +289,22 @@ impl Actor {
             round,
             uploads,
         };
-        std::thread::spawn(move || job.run(server));
+        let actor = self.core.actor.clone();
+        std::thread::spawn(move || {
+            let run = std::panic::AssertUnwindSafe(|| job.run(server));
+            if std::panic::catch_unwind(run).is_err() {
+                // Nobody would wait for what never comes.
+                let stopped = NetworkError::Stopped { what: "aggregation" };
+                let _ = actor.send(Message::Aggregated(Box::new(Err(stopped))));
+            }
+        });
+    }
+
+    /// A client's samples are its weight: what it has said once stands.
+    fn samples_fault(&self, client: usize, samples: u64) -> Option<Fault> {
+        let before = *self.manifest.samples.get(&client)?;
+        let detail = format!("{samples} samples, and it were {before} before");
+        (before != samples).then(|| Fault::in_content("samples", detail))
     }
 
     pub(super) fn label(&self) -> String {

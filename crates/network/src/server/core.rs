@@ -43,7 +43,8 @@ pub(crate) struct Core {
 
 /// The one upload of a client that is under way.
 pub(crate) struct Lane {
-    pub(crate) turn: tokio::sync::Mutex<()>,
+    /// Held by whoever writes to the client's files, also while the request is gone already.
+    pub(crate) turn: Arc<tokio::sync::Mutex<()>>,
     pub(crate) newest: watch::Sender<u64>,
 }
 
@@ -55,7 +56,7 @@ impl Core {
         (broadcasts, broadcast_bytes): (&BTreeMap<u64, Named>, u64),
     ) -> Self {
         let clients = &wiring.settings.clients;
-        let lane = |_| Lane { turn: tokio::sync::Mutex::default(), newest: watch::Sender::new(0) };
+        let lane = |_| Lane { turn: Arc::default(), newest: watch::Sender::new(0) };
         let limit = wiring.settings.max_upload.unwrap_or(4 * broadcast_bytes + (1 << 20));
         Self {
             places: clients.iter().enumerate().map(|(i, name)| (name.clone(), i)).collect(),

@@ -11,6 +11,7 @@ use proto::verdict::Kind;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
+use tokio::sync::OwnedMutexGuard;
 use tokio::time::{Instant, timeout};
 use tonic::{Status, Streaming};
 use tracing::{error, warn};
@@ -40,8 +41,10 @@ pub(crate) async fn resume(
         if verdict.kind() == Kind::Kept {
             return Ok(proto::UploadOffset { offset: 0, verdict: Some(verdict) });
         }
-        let part = open(&core, client, &header).await?;
-        Ok(proto::UploadOffset { offset: part.offset, verdict: None })
+        // Only a look: whoever writes has the turn.
+        let (uploads, asked) = (core.folder.join("uploads"), Header::of(&header));
+        let offset = blocking(move || Part::look(&uploads, client, &asked)).await?;
+        Ok(proto::UploadOffset { offset, verdict: None })
     };
     match settle(&core, (client, header.round), answer.await).await? {
         Ok(offset) => Ok(offset),
@@ -71,8 +74,13 @@ pub(crate) async fn receive(
         lane.newest.send_modify(|newest| *newest += 1);
         let mut newest = lane.newest.subscribe();
         newest.borrow_and_update();
-        let _turn = lane.turn.lock().await;
-        let part = open(&core, client, &header).await?;
+        let turn = lane.turn.clone().lock_owned().await;
+        // Somebody may have sent it while this one waited.
+        let verdict = wanted(&core, client, &header).await?;
+        if verdict.kind() == Kind::Kept {
+            return Ok(verdict);
+        }
+        let part = open(&core, (client, turn), &header).await?;
         let part = tokio::select! {
             filled = fill(&core, part, &header, &mut parts) => filled?,
             _ = newest.changed() => {
@@ -121,7 +129,8 @@ async fn wanted(
     header: &proto::UploadHeader,
 ) -> Result<proto::Verdict, Trouble> {
     let round = header.round;
-    let verdict = core.ask(|reply| Message::Ask { client, round, reply }).await?;
+    let samples = header.samples;
+    let verdict = core.ask(|reply| Message::Ask { client, round, samples, reply }).await?;
     if verdict.kind() == Kind::Kept {
         return Ok(verdict);
     }
@@ -147,9 +156,13 @@ async fn wanted(
     Ok(verdict)
 }
 
-async fn open(core: &Core, client: usize, header: &proto::UploadHeader) -> Result<Part, Trouble> {
+async fn open(
+    core: &Core,
+    (client, turn): (usize, OwnedMutexGuard<()>),
+    header: &proto::UploadHeader,
+) -> Result<Part, Trouble> {
     let (uploads, header) = (core.folder.join("uploads"), Header::of(header));
-    blocking(move || Part::open(&uploads, client, &header)).await
+    blocking(move || Part::open(&uploads, (client, turn), &header)).await
 }
 
 /// Appends chunks until everything is there.
@@ -222,17 +235,21 @@ async fn finish(
     };
     let shared = core.clone();
     let kept = blocking(move || {
-        let checked = part.check(&shared, client, &file)?;
-        match checked {
-            Ok(()) => part.keep()?,
-            Err(_) => part.discard()?,
-        }
-        Ok::<_, NetworkError>(checked)
+        Ok::<_, NetworkError>(match part.check(&shared, client, &file)? {
+            Ok(()) => Ok(part.keep()?),
+            Err(fault) => {
+                part.discard()?;
+                Err(fault)
+            }
+        })
     })
     .await?;
     drop(permit);
-    kept?;
-    Ok(core.ask(|reply| Message::Uploaded { client, round, bytes, reply }).await?)
+    // Nobody else may write before the round knows.
+    let _turn = kept?;
+    let samples = header.samples;
+    let tell = |reply| Message::Uploaded { client, round, bytes, samples, reply };
+    Ok(core.ask(tell).await?)
 }
 
 /// The next part of a stream, if it comes in time.

@@ -1,6 +1,6 @@
 //! Who is there, and what they are told.
 
-use super::actor::{Actor, Orders, Over};
+use super::actor::{Actor, Message, Orders, Over};
 use crate::error::NetworkError;
 use crate::wire::proto;
 use formant_federation::Event;
@@ -51,10 +51,11 @@ impl Actor {
 
     /// Sends an order. A client that does not read its orders is cut off and may come back.
     pub(super) fn send(&mut self, client: usize, order: proto::order::Order) {
-        let Some((_, orders)) = self.present.get(&client) else { return };
+        let Some((session, orders)) = self.present.get(&client) else { return };
         if orders.try_send(Ok(proto::Order { order: Some(order) })).is_err() {
             warn!(client = self.core.name(client), "does not read its orders");
-            self.present.remove(&client);
+            // As if its stream had ended: the machine must know that it is gone.
+            let _ = self.core.actor.send(Message::Left { client, session: *session });
         }
     }
 

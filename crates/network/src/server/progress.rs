@@ -18,11 +18,12 @@ impl Actor {
         &mut self,
         client: usize,
         round: u64,
-        bytes: u64,
+        (bytes, samples): (u64, u64),
     ) -> Result<(Vec<Action>, bool), NetworkError> {
         let before = self.manifest.machine.clone();
         let actions = self.handle(Event::Uploaded { client, round })?;
         if actions.contains(&Action::Accept { client, round }) {
+            self.manifest.samples.entry(client).or_insert(samples);
             let (method, round) = (self.label(), round as usize);
             self.journal.record(&Line::Uploaded { method, round, client, bytes, clock: None })?;
         } else if !self.manifest.machine.kept().any(|kept| kept == (client, round)) {
@@ -105,7 +106,7 @@ impl Actor {
     pub(super) fn stop(&mut self, round: u64, why: &str) -> Result<Vec<Action>, NetworkError> {
         let why = format!("the aggregation of round {round} failed: {why}");
         self.finish(round - 1, Some(why))?;
-        Ok(self.present.keys().map(|client| Action::Dismiss { client: *client }).collect())
+        Ok(self.manifest.machine.abandon())
     }
 
     pub(super) fn scored(

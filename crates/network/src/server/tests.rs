@@ -214,6 +214,45 @@ async fn an_upload_goes_on_where_it_was_cut_also_after_a_restart() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn asking_while_an_upload_is_checked_spoils_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = serve(folder.path(), 2, "").await;
+    let mut rogue = Rogue::join(&server, 0).await;
+    let good = rogue.broadcast().await;
+    // The same upload, offered with other words, again and again while it is on its way.
+    let asking: Vec<_> = (0..8)
+        .map(|i| {
+            let (mut caller, name) = (rogue.caller.clone(), rogue.name.clone());
+            let other = proto::UploadHeader { samples: 20 + i, ..header(&good) };
+            tokio::spawn(async move {
+                for _ in 0..40 {
+                    let _ = caller.resume(named(&name, other.clone())).await;
+                }
+            })
+        })
+        .collect();
+    let twice = {
+        let mut twin = Rogue { caller: rogue.caller.clone(), ..Rogue::join(&server, 0).await };
+        let good = good.clone();
+        tokio::spawn(async move { twin.upload(whole(&good)).await.0 })
+    };
+    let kinds = [rogue.upload(whole(&good)).await.0, twice.await.unwrap()];
+    assert!(kinds.contains(&Kind::Accepted), "{kinds:?}");
+    for task in asking {
+        task.await.unwrap();
+    }
+    // Its weight is what it said first.
+    let heavier = proto::UploadHeader { samples: 999, ..header(&good) };
+    let verdict = rogue.caller.resume(named(&rogue.name, heavier)).await.unwrap().into_inner();
+    assert_eq!(verdict.verdict.unwrap().reason, "samples");
+    let mut other = Rogue::join(&server, 1).await;
+    other.broadcast().await;
+    assert_eq!(other.upload(whole(&good)).await.0, Kind::Accepted);
+    let end = server.finish(std::future::pending()).await.unwrap().unwrap();
+    assert_eq!((end.rounds, end.stopped), (1, None));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_stream_that_drips_is_given_up() {
     let folder = tempfile::tempdir().unwrap();
     let server = serve(folder.path(), 1, "idle_timeout = \"200ms\"").await;

@@ -9,7 +9,7 @@ use super::verdict::Fault;
 use crate::codec::Unpacking;
 use crate::durable;
 use crate::error::NetworkError;
-use crate::wire::{confused, hex, is_file, proto};
+use crate::wire::{confused, file_of, hex, is_file, proto};
 use formant_methods::Value;
 use formant_numerics::vector::{distance_squared, norm_squared};
 use formant_runtime::RuntimeError;
@@ -17,6 +17,7 @@ use serde::{Deserialize, Serialize};
 use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
+use tokio::sync::OwnedMutexGuard;
 
 /// What a client says about its upload before it sends it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -52,13 +53,15 @@ pub(crate) struct Part {
     before: u64,
     /// Bytes that are there.
     pub(crate) offset: u64,
+    /// Nobody else writes to the client's files meanwhile.
+    turn: OwnedMutexGuard<()>,
 }
 
 impl Part {
     /// Opens what is there of an upload, or begins.
     pub(crate) fn open(
         uploads: &Path,
-        client: usize,
+        (client, turn): (usize, OwnedMutexGuard<()>),
         header: &Header,
     ) -> Result<Self, RuntimeError> {
         let path = uploads.join(upload_name(client, header.round, false));
@@ -79,7 +82,28 @@ impl Part {
             _ => (begin(&mut file, header).map_err(fail)?, 0),
         };
         file.seek(SeekFrom::End(0)).map_err(fail)?;
-        Ok(Self { path, file, header: header.clone(), before, offset })
+        Ok(Self { path, file, header: header.clone(), before, offset, turn })
+    }
+
+    /// How many bytes of an upload are there; changes nothing.
+    pub(crate) fn look(
+        uploads: &Path,
+        client: usize,
+        header: &Header,
+    ) -> Result<u64, RuntimeError> {
+        let path = uploads.join(upload_name(client, header.round, false));
+        let fail = |source| RuntimeError::file("read", &path, source);
+        let mut file = match File::open(&path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(0),
+            opened => opened.map_err(fail)?,
+        };
+        let length = file.metadata().map_err(fail)?.len();
+        Ok(match read_header(&mut file).map_err(fail)? {
+            Some((kept, before)) if kept == *header && length <= before + header.bytes => {
+                length.saturating_sub(before)
+            }
+            _ => 0,
+        })
     }
 
     /// Appends a chunk.
@@ -116,11 +140,12 @@ impl Part {
         Ok(plausible(core, client, &upload, &broadcast))
     }
 
-    /// Makes the upload durable under its final name.
-    pub(crate) fn keep(self) -> Result<(), RuntimeError> {
+    /// Makes the upload durable under its final name; the turn goes on until the round knows.
+    pub(crate) fn keep(self) -> Result<OwnedMutexGuard<()>, RuntimeError> {
         let fail = |source| RuntimeError::file("write", &self.path, source);
         self.file.sync_data().map_err(fail)?;
-        std::fs::rename(&self.path, self.path.with_extension("upload")).map_err(fail)
+        std::fs::rename(&self.path, self.path.with_extension("upload")).map_err(fail)?;
+        Ok(self.turn)
     }
 
     /// Throws it away.
@@ -175,12 +200,21 @@ pub(crate) fn read_kept(
     file.seek(SeekFrom::Start(before)).map_err(fail)?;
     let mut bytes = Vec::with_capacity(header.bytes as usize);
     file.read_to_end(&mut bytes).map_err(fail)?;
+    if bytes.len() as u64 != header.bytes || hex(&file_of(&bytes).hash) != header.hash {
+        return Err(RuntimeError::Damaged {
+            found: "it is not what was accepted".into(),
+            hint: "restore the whole state folder from a copy".into(),
+            path,
+        }
+        .into());
+    }
     let method = &*core.wiring.method().method;
+    // It was small enough when it came, whatever the limit is now.
     let upload = core
         .wiring
         .settings
         .packing
-        .unpack(method, bytes, core.limit)
+        .unpack(method, bytes, u64::MAX / 2)
         .map_err(|error| confused(format!("{}: {error}", path.display())))?;
     Ok((header, upload))
 }

@@ -30,6 +30,8 @@ struct Run {
     /// Told to clients, whose folders belong to one run too.
     id: String,
     clients: Vec<String>,
+    /// How messages are packed, of which some lie here.
+    packing: String,
     config: serde_json::Value,
 }
 
@@ -43,6 +45,8 @@ pub(crate) struct Manifest {
     pub(crate) broadcasts: BTreeMap<u64, Named>,
     /// Encoded size of a broadcast, before compression.
     pub(crate) broadcast_bytes: u64,
+    /// The samples that each client has claimed, once and for all.
+    pub(crate) samples: BTreeMap<usize, u64>,
     /// Wall time of earlier sessions and of this one.
     pub(crate) seconds: f64,
     /// When the open round began, on the same clock.
@@ -105,6 +109,7 @@ impl Vault {
             formant: header.formant.clone(),
             id: String::new(),
             clients: wiring.settings.clients.clone(),
+            packing: format!("{:?}", wiring.settings.packing),
             config: header.config.clone(),
         };
         // How the machine is used changes no result.
@@ -140,6 +145,7 @@ impl Vault {
             server: kept.server,
             broadcasts: BTreeMap::from([(1, kept.broadcast)]),
             broadcast_bytes: kept.broadcast_bytes,
+            samples: BTreeMap::new(),
             seconds: 0.0,
             round_began: 0.0,
             log_bytes: 0,
@@ -217,6 +223,16 @@ impl Vault {
         }
         for (client, round) in spent {
             durable::remove(&self.uploads().join(upload_name(*client, *round, true)))?;
+        }
+        let (open, now) = (manifest.machine.open_rounds(), manifest.machine.round());
+        for name in durable::names(&self.uploads())? {
+            // One whose round has just closed may still be written to.
+            if let Some((_, round, false)) = parse_upload_name(&name)
+                && round + 1 < now
+                && !open.contains(&round)
+            {
+                durable::remove(&self.uploads().join(&name))?;
+            }
         }
         self.sweep_states(manifest)
     }

@@ -114,6 +114,22 @@ async fn a_client_that_never_comes_does_not_stop_the_run() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_client_that_is_lost_in_a_later_round_does_not_stop_the_run() {
+    let mut house = House::new(2, "fedavg", "linger = \"0s\"");
+    house.set("federation", "deadline", "2s");
+    house.table.insert("rounds".into(), 6.into());
+    let server = house.serve().await;
+    let address = server.address().to_string();
+    let stays = tokio::spawn(join(house.options(&address, 0), never()));
+    let goes = tokio::spawn(join(house.options(&address, 1), never()));
+    within(server.wait_for_round(4)).await;
+    goes.abort();
+    let end = within(server.finish(never())).await.unwrap().unwrap();
+    assert_eq!((end.rounds, end.stopped), (6, None));
+    stays.abort();
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn the_buffered_schedule_aggregates_what_is_there() {
     let mut house = House::new(4, "fedavg", "");
     house.set("federation", "schedule", "buffered");
