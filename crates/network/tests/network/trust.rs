@@ -96,24 +96,22 @@ async fn a_client_that_is_revoked_during_a_run_is_turned_out_and_the_others_go_o
         tokio::spawn(join(JoinOptions { identity: identity(&certs, &name), ..options }, never()))
     };
     let revoked = client(1);
-    let present = async |wanted: bool| {
-        while server.status().await.unwrap().clients[1].present != wanted {
+    // It has answered and waits for the next round, with nothing open but its control stream.
+    within(async {
+        while server.status().await.unwrap().kept == 0 {
             tokio::time::sleep(std::time::Duration::from_millis(20)).await;
         }
-    };
-    within(present(true)).await;
+    })
+    .await;
     ours.revoke("client-001").unwrap();
-    within(present(false)).await;
+    let error = within(revoked).await.unwrap().unwrap_err();
+    assert!(matches!(error, NetworkError::Refused { .. }), "{error}");
+    assert!(!server.status().await.unwrap().clients[1].present);
     let stays = client(0);
     let end = within(server.finish(never())).await.unwrap().unwrap();
     assert_eq!((end.rounds, end.stopped), (3, None));
     // The server does not stay, so it may be left without a goodbye.
     stays.abort();
-    // Told so on its control stream, or in the middle of a transfer, after which it tries in vain.
-    revoked.abort();
-    if let Ok(ended) = revoked.await {
-        assert!(matches!(ended, Err(NetworkError::Refused { .. })));
-    }
 }
 
 #[test]
