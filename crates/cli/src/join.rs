@@ -14,9 +14,10 @@ use std::process::ExitCode;
 
 pub(crate) fn join(args: &JoinArgs) -> anyhow::Result<ExitCode> {
     start_log(args.log);
+    let (server, identity) = identity(args)?;
     let options = JoinOptions {
-        server: args.server.clone(),
-        identity: identity(args)?,
+        server,
+        identity,
         source: match &args.data {
             Some(file) => Source::Share(Box::new(Share::read(file)?)),
             None => Source::Rehearse { dir: args.data_dir.clone() },
@@ -37,22 +38,26 @@ pub(crate) fn join(args: &JoinArgs) -> anyhow::Result<ExitCode> {
     })
 }
 
-fn identity(args: &JoinArgs) -> anyhow::Result<Identity> {
+/// Where to connect, and as whom.
+fn identity(args: &JoinArgs) -> anyhow::Result<(String, Identity)> {
     let host = args.server.rsplit_once(':').map_or(args.server.as_str(), |(host, _)| host);
     if let Some(bundle) = &args.identity {
         let name = args.server_name.as_deref().unwrap_or(host).trim_matches(['[', ']']);
-        return Ok(Identity::of(&ClientIdentity::read(bundle)?, name)?);
+        return Ok((args.server.clone(), Identity::of(&ClientIdentity::read(bundle)?, name)?));
     }
-    let addresses = args.server.to_socket_addrs().with_context(|| {
-        format!("cannot find --server {}\nhint: give a host and a port", args.server)
-    })?;
-    if addresses.into_iter().any(|address| !address.ip().is_loopback()) {
+    let absent = || format!("cannot find --server {}\nhint: give a host and a port", args.server);
+    let addresses: Vec<_> = args.server.to_socket_addrs().with_context(absent)?.collect();
+    if addresses.iter().any(|address| !address.ip().is_loopback()) {
         bail!(
             "--insecure with --server {}, which is not this machine\nhint: use a certificate with --identity",
             args.server
         );
     }
-    Ok(Identity::Name(args.name.clone().unwrap_or_default()))
+    // The address that was checked, since the name may mean another one when it is looked up again.
+    // Servers without TLS are mostly on 127.0.0.1, and `localhost` often means ::1 first.
+    let address = addresses.iter().find(|address| address.is_ipv4()).or(addresses.first());
+    let address = address.with_context(absent)?.to_string();
+    Ok((address, Identity::Name(args.name.clone().unwrap_or_default())))
 }
 
 fn rate_limit(args: &JoinArgs) -> anyhow::Result<Option<u64>> {

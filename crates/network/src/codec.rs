@@ -48,7 +48,9 @@ pub(crate) fn expand(bytes: Vec<u8>, encoding: Encoding, limit: u64) -> Result<V
         Encoding::Zstd => {
             let mut expanded = Vec::new();
             zstd::Decoder::new(bytes.as_slice())
-                .and_then(|decoder| decoder.take(limit + 1).read_to_end(&mut expanded))
+                .and_then(|decoder| {
+                    decoder.take(limit.saturating_add(1)).read_to_end(&mut expanded)
+                })
                 .map_err(Unpacking::Compression)?;
             expanded
         }

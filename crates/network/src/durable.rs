@@ -52,11 +52,9 @@ impl Named {
     }
 }
 
-/// Creates a folder for its owner alone: it holds models that were learnt from somebody's data.
+/// Makes a folder its owner's alone, also one that is there already: it holds models that were learnt
+/// from somebody's data.
 pub(crate) fn create_private(folder: &Path) -> Result<(), RuntimeError> {
-    if folder.is_dir() {
-        return Ok(());
-    }
     formant_runtime::files::create_folder(folder)?;
     #[cfg(unix)]
     {
@@ -163,6 +161,18 @@ mod tests {
         fs::write(folder.path().join("a.bin"), b"some bytez").unwrap();
         let error = named.read(folder.path()).unwrap_err().to_string();
         assert!(error.contains("a.bin is damaged") && error.contains("hint:"), "{error}");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_folder_that_is_there_already_becomes_private() {
+        use std::os::unix::fs::PermissionsExt;
+        let parent = tempfile::tempdir().unwrap();
+        let folder = parent.path().join("state");
+        fs::create_dir(&folder).unwrap();
+        fs::set_permissions(&folder, fs::Permissions::from_mode(0o755)).unwrap();
+        create_private(&folder).unwrap();
+        assert_eq!(fs::metadata(&folder).unwrap().permissions().mode() & 0o777, 0o700);
     }
 
     #[test]

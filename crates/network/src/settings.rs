@@ -27,7 +27,7 @@ pub const SERVER: &[Key] = &[
         "ops",
         Kind::Text,
         Default::Text("127.0.0.1:7701"),
-        "where /healthz, /metrics and /status are served, without TLS; empty for nowhere",
+        "where /healthz, /metrics and /status are served, without TLS: on loopback, or empty for nowhere",
     ),
     key("state", Kind::Text, Default::Text("server-state"), "the folder that survives a crash"),
     key("certs", Kind::Text, Default::Text("certs"), "the folder of `formant cert`"),
@@ -191,7 +191,7 @@ impl ServerSettings {
             listen: address("listen", text("listen").unwrap_or_default())?,
             ops: match text("ops") {
                 None | Some("") => None,
-                Some(given) => Some(address("ops", given)?),
+                Some(given) => Some(loopback("ops", given)?),
             },
             state: text("state").unwrap_or_default().into(),
             certs: text("certs").unwrap_or_default().into(),
@@ -266,6 +266,18 @@ fn address(key: &str, given: &str) -> Result<SocketAddr, NetworkError> {
     })
 }
 
+/// An address that only this machine can reach.
+fn loopback(key: &str, given: &str) -> Result<SocketAddr, NetworkError> {
+    let address = address(key, given)?;
+    if address.ip().is_loopback() {
+        return Ok(address);
+    }
+    Err(NetworkError::setting(
+        format!("`server.{key} = \"{given}\"` is open to other machines, and it has no TLS"),
+        "use a loopback address such as \"127.0.0.1:7701\", and a proxy or a tunnel to reach it",
+    ))
+}
+
 fn bytes(table: &Table, key: &str) -> Result<Option<u64>, NetworkError> {
     let Some(given) = table.get(key).and_then(Value::as_str) else { return Ok(None) };
     let size = parse_bytes(given);
@@ -314,6 +326,7 @@ mod tests {
     fn what_is_wrong_is_named_with_a_remedy() {
         for (server, part) in [
             ("listen = \"here\"", "server.listen"),
+            ("ops = \"0.0.0.0:7701\"", "server.ops = \"0.0.0.0:7701\""),
             ("clients = [\"a\"]", "has 1 names, and `data.clients = 2`"),
             ("clients = [\"a\", \"a\"]", "names \"a\" twice"),
             ("clients = [\"a\", \"../b\"]", "\"../b\""),

@@ -15,7 +15,7 @@ use rustls::pki_types::ServerName;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::net::TcpStream;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::task::{AbortHandle, JoinSet};
@@ -31,6 +31,8 @@ const CONNECT: Duration = Duration::from_secs(10);
 const PING: Duration = Duration::from_secs(10);
 /// How long the answer to a ping may take; a line full of chunks answers late.
 const PONG: Duration = Duration::from_secs(30);
+/// A session that has lasted so long was a good one.
+const STABLE: Duration = Duration::from_secs(10);
 /// Bytes of one transfer that may be on their way unread.
 const WINDOW: u32 = 1 << 20;
 
@@ -184,7 +186,6 @@ impl Link {
             Err(status) => return self.rejected(&status),
         };
         info!(server = self.server, "connected");
-        backoff.reset();
         // What was to be sent before the connection was lost is asked for anew.
         while commands.try_recv().is_ok() {}
         let mut session = Running {
@@ -198,19 +199,30 @@ impl Link {
         if self.notices.send(Notice::Connected(Box::new(welcome))).is_err() {
             return Ended::Over;
         }
+        let welcomed = Instant::now();
         loop {
             let ended = tokio::select! {
                 order = orders.message() => match order {
                     Ok(Some(order)) => session.take(order),
                     Ok(None) => Some(Ended::Lost("the server has closed the connection".into())),
-                    Err(status) => Some(Ended::Lost(status.message().to_owned())),
+                    Err(status) => Some(self.rejected(&status)),
                 },
                 command = commands.recv() => match command {
                     Some(command) => { session.send(command); None }
                     None => Some(Ended::Over),
                 },
-                Some(brought) = session.tasks.join_next() => session.bring(brought),
+                Some(brought) = session.tasks.join_next() => {
+                    // A welcome alone is no sign of health: with transfers that fail at once, every
+                    // client would come back at the shortest pause.
+                    if matches!(brought, Ok(Ok(_))) {
+                        backoff.reset();
+                    }
+                    session.bring(brought)
+                }
             };
+            if welcomed.elapsed() >= STABLE {
+                backoff.reset();
+            }
             if let Some(ended) = ended {
                 return ended;
             }

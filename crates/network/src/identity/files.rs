@@ -23,7 +23,16 @@ pub(crate) fn write(path: &Path, text: &str, access: Access) -> Result<(), Ident
     let temporary = temporary(path);
     write_new(&temporary, text, access)
         .and_then(|()| fs::rename(&temporary, path))
+        .and_then(|()| sync_folder(path))
         .map_err(|source| IdentityError::file("write", path, source, NO_FOLDER))
+}
+
+/// Makes a rename last: a revocation that a power cut undoes would let a client in again.
+fn sync_folder(path: &Path) -> io::Result<()> {
+    match path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+        Some(folder) => File::open(folder)?.sync_all(),
+        None => File::open(".")?.sync_all(),
+    }
 }
 
 fn temporary(path: &Path) -> PathBuf {

@@ -2,6 +2,7 @@
 
 use super::actor::Message;
 use super::aggregation::decode_broadcast;
+use super::door::Door;
 use super::metrics::Metrics;
 use super::plan::Wiring;
 use super::verdict::Fault;
@@ -25,6 +26,8 @@ pub(crate) struct Core {
     pub(crate) folder: PathBuf,
     pub(crate) actor: mpsc::Sender<Message>,
     pub(crate) metrics: Metrics,
+    /// Who is connected.
+    pub(crate) door: Door,
     /// The round that is open.
     pub(crate) opened: watch::Sender<u64>,
     /// Most bytes of an upload, packed or unpacked.
@@ -54,6 +57,7 @@ impl Core {
         (run, folder): (String, PathBuf),
         actor: mpsc::Sender<Message>,
         (broadcasts, broadcast_bytes): (&BTreeMap<u64, Named>, u64),
+        door: Door,
     ) -> Self {
         let clients = &wiring.settings.clients;
         let lane = |_| Lane { turn: Arc::default(), newest: watch::Sender::new(0) };
@@ -65,6 +69,7 @@ impl Core {
             folder,
             actor,
             metrics: Metrics::default(),
+            door,
             opened: watch::Sender::new(0),
             limit,
             checking: Semaphore::new(CHECKS),

@@ -233,6 +233,10 @@ async fn finish(
     let Ok(permit) = core.checking.acquire().await else {
         return Err(Fault::stopping().into());
     };
+    // The transfer may have taken long: the certificate it began with may be revoked by now.
+    if core.door.still_known(client).is_err() {
+        return Err(Fault::on_the_way("revoked", "its certificate does not hold any more").into());
+    }
     let shared = core.clone();
     let kept = blocking(move || {
         Ok::<_, NetworkError>(match part.check(&shared, client, &file)? {

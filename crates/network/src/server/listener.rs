@@ -1,7 +1,9 @@
 //! Accepts connections: only so many, with a handshake that must end in time, each with the name that
-//! its certificate says.
+//! its certificate says. A connection takes a place only once its handshake is done, so that whoever has
+//! no certificate cannot keep out those who have.
 
 use super::core::Core;
+use super::door::{Pass, Stage};
 use crate::stream::{Limits, Line, Metered};
 use std::io;
 use std::pin::Pin;
@@ -18,20 +20,21 @@ use tracing::{debug, warn};
 
 /// How long a handshake may take.
 const HANDSHAKE: Duration = Duration::from_secs(10);
+/// Handshakes at the same time.
+const HANDSHAKES: usize = 256;
 
 /// A connection that was let in.
 pub(crate) struct Guest {
     line: Line,
     peer: Peer,
+    /// Waits until the connection is to be closed.
+    cut: Pin<Box<dyn Future<Output = ()> + Send>>,
     _place: OwnedSemaphorePermit,
 }
 
 /// Who is at the other end.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Peer {
-    /// The certificate, by which the name is known; none without TLS.
-    pub(crate) certificate: Option<Arc<Vec<u8>>>,
-}
+#[derive(Debug, Clone)]
+pub(crate) struct Peer(pub(crate) Arc<Pass>);
 
 impl Connected for Guest {
     type ConnectInfo = Peer;
@@ -47,6 +50,10 @@ impl AsyncRead for Guest {
         cx: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
+        if self.cut.as_mut().poll(cx).is_ready() {
+            self.cut = Box::pin(std::future::ready(()));
+            return Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into()));
+        }
         Pin::new(&mut self.line).poll_read(cx, buffer)
     }
 }
@@ -77,6 +84,7 @@ pub(crate) fn accept(
 ) -> mpsc::Receiver<io::Result<Guest>> {
     let (guests, door) = mpsc::channel(16);
     let places = Arc::new(Semaphore::new(core.wiring.settings.max_clients));
+    let handshakes = Arc::new(Semaphore::new(HANDSHAKES));
     let limits = Limits::both(core.wiring.settings.rate_limit);
     tokio::spawn(async move {
         while !guests.is_closed() {
@@ -92,21 +100,27 @@ pub(crate) fn accept(
                 },
                 () = guests.closed() => return,
             };
-            let Ok(place) = places.clone().try_acquire_owned() else {
-                core.metrics.connections_refused.fetch_add(1, Relaxed);
-                warn!(%from, "connection refused: there are max_clients already");
+            let Ok(handshake) = handshakes.clone().try_acquire_owned() else {
+                refused(&core, from, "too many handshakes at the same time");
                 continue;
             };
             let line = Metered::new(socket, core.metrics.traffic.clone(), limits.clone());
             let (tls, guests, core) = (tls.clone(), guests.clone(), core.clone());
+            let places = places.clone();
             tokio::spawn(async move {
-                match tokio::time::timeout(HANDSHAKE, shake(line, tls)).await {
-                    Ok(Ok((line, peer))) => {
+                let shaken = tokio::time::timeout(HANDSHAKE, shake(line, tls)).await;
+                drop(handshake);
+                let let_in = match shaken {
+                    Ok(Ok((line, certificate))) => seat(&core, places, line, certificate),
+                    Ok(Err(error)) => Err(error.to_string()),
+                    Err(_) => Err("the handshake took too long".to_owned()),
+                };
+                match let_in {
+                    Ok(guest) => {
                         debug!(%from, "connected");
-                        let _ = guests.send(Ok(Guest { line, peer, _place: place })).await;
+                        let _ = guests.send(Ok(guest)).await;
                     }
-                    Ok(Err(error)) => refused(&core, from, &error.to_string()),
-                    Err(_) => refused(&core, from, "the handshake took too long"),
+                    Err(why) => refused(&core, from, &why),
                 }
             });
         }
@@ -114,15 +128,28 @@ pub(crate) fn accept(
     door
 }
 
+/// Gives a connection a place, or says why it gets none.
+fn seat(
+    core: &Core,
+    places: Arc<Semaphore>,
+    line: Line,
+    certificate: Option<Vec<u8>>,
+) -> Result<Guest, String> {
+    let place = places.try_acquire_owned().map_err(|_| "there are max_clients already")?;
+    let pass = core.door.enter(certificate).ok_or("its certificate has too many connections")?;
+    Ok(Guest { line, cut: pass.reached(Stage::Cut), peer: Peer(pass), _place: place })
+}
+
 fn refused(core: &Core, from: std::net::SocketAddr, why: &str) {
     core.metrics.connections_refused.fetch_add(1, Relaxed);
     warn!(%from, why, "connection refused");
 }
 
-async fn shake(line: Metered, tls: Option<TlsAcceptor>) -> io::Result<(Line, Peer)> {
-    let Some(tls) = tls else { return Ok((Line::Plain(line), Peer::default())) };
+/// Gives the line and the certificate at its other end, if it has TLS.
+async fn shake(line: Metered, tls: Option<TlsAcceptor>) -> io::Result<(Line, Option<Vec<u8>>)> {
+    let Some(tls) = tls else { return Ok((Line::Plain(line), None)) };
     let line = tls.accept(line).await?;
     let certificates = line.get_ref().1.peer_certificates().unwrap_or_default();
-    let certificate = certificates.first().map(|first| Arc::new(first.to_vec()));
-    Ok((Line::Server(Box::new(line)), Peer { certificate }))
+    let certificate = certificates.first().map(|first| first.to_vec());
+    Ok((Line::Server(Box::new(line)), certificate))
 }

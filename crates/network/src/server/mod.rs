@@ -3,6 +3,7 @@
 mod actor;
 mod aggregation;
 mod core;
+mod door;
 mod intake;
 mod listener;
 mod metrics;
@@ -27,10 +28,11 @@ use crate::settings::ServerSettings;
 use crate::wire::proto::federation_server::FederationServer;
 use actor::{Actor, Message, Over};
 use core::Core;
+use door::Door;
 use formant_experiment::Experiment;
 use plan::Wiring;
-pub use service::Names;
 use service::Service;
+pub use service::{Names, NoName};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -72,8 +74,15 @@ impl Trust {
             tls: Arc::new(identity.server_config()?),
             names: Arc::new(move |certificate: &[u8]| {
                 // A client is told the reason, not the advice to whoever runs the server.
-                let told = |error: IdentityError| {
-                    error.to_string().lines().next().unwrap_or_default().to_owned()
+                let told = |error: IdentityError| match error {
+                    // Without a list there is no telling; somebody may be about to mend it. Where it
+                    // lies is nobody's business.
+                    IdentityError::File { .. } | IdentityError::Unusable { .. } => {
+                        NoName::Unknown("the list of revoked certificates cannot be read".into())
+                    }
+                    error => NoName::Refused(
+                        error.to_string().lines().next().unwrap_or_default().to_owned(),
+                    ),
                 };
                 revocations.admit(&[certificate.to_vec().into()]).map_err(told)
             }),
@@ -124,6 +133,7 @@ impl RunningServer {
             (vault.run.clone(), folder),
             sender,
             (&manifest.broadcasts, manifest.broadcast_bytes),
+            Door::new(names),
         ));
         let (over_sender, over) = watch::channel(Over::default());
         let (ended, actor_end) = oneshot::channel();
@@ -142,22 +152,20 @@ impl RunningServer {
         if let Some(ops) = ops {
             running.tasks.push(tokio::spawn(ops::serve(core.clone(), ops)));
         }
-        running.serve(core, listener, (tls, names));
+        if tls.is_some() {
+            running.tasks.push(tokio::spawn(door::patrol(core.clone())));
+        }
+        running.serve(core, listener, tls);
         Ok(running)
     }
 
-    fn serve(
-        &mut self,
-        core: Arc<Core>,
-        listener: TcpListener,
-        (tls, names): (Option<TlsAcceptor>, Option<Names>),
-    ) {
+    fn serve(&mut self, core: Arc<Core>, listener: TcpListener, tls: Option<TlsAcceptor>) {
         let guests = ReceiverStream::new(listener::accept(core.clone(), listener, tls));
         let (stop, stopped) = oneshot::channel();
         self.stop = Some(stop);
         // A chunk, its numbers and some room.
         let message = core.wiring.settings.chunk + 64 * 1024;
-        let service = FederationServer::new(Service { core, names })
+        let service = FederationServer::new(Service { core })
             .max_decoding_message_size(message)
             .max_encoding_message_size(usize::MAX);
         let server = tonic::transport::Server::builder()

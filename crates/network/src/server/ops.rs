@@ -12,17 +12,27 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
-use tokio::sync::oneshot;
+use tokio::sync::{Semaphore, oneshot};
 
 /// Longest time that one request may take.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// Connections at the same time.
+const PLACES: usize = 32;
 
 /// Serves until the task is dropped.
 pub(crate) async fn serve(core: Arc<Core>, listener: TcpListener) {
+    let places = Arc::new(Semaphore::new(PLACES));
     loop {
-        let Ok((socket, _)) = listener.accept().await else { continue };
+        // Whoever finds no place waits in the socket's queue.
+        let Ok(place) = places.clone().acquire_owned().await else { return };
+        let Ok((socket, _)) = listener.accept().await else {
+            // Out of file handles: others may let go of theirs.
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            continue;
+        };
         let core = core.clone();
         tokio::spawn(async move {
+            let _place = place;
             let answer = service_fn(|request| answer(core.clone(), request));
             let connection = hyper::server::conn::http1::Builder::new()
                 .serve_connection(TokioIo::new(socket), answer);

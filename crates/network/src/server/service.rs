@@ -2,6 +2,7 @@
 
 use super::actor::{Message, Orders};
 use super::core::Core;
+use super::door::Stage;
 use super::intake;
 use super::listener::Peer;
 use crate::wire::{NAME_KEY, VERSION, chunk, proto};
@@ -26,30 +27,50 @@ const AHEAD: usize = 2;
 
 pub(crate) struct Service {
     pub(crate) core: Arc<Core>,
-    /// Names by certificate; without it, clients say their names.
-    pub(crate) names: Option<Names>,
 }
 
 /// Tells a client's name by its certificate, or why it has none; asked anew for every request, since a
 /// certificate may have been revoked.
-pub type Names = Arc<dyn Fn(&[u8]) -> Result<String, String> + Send + Sync>;
+pub type Names = Arc<dyn Fn(&[u8]) -> Result<String, NoName> + Send + Sync>;
+
+/// Why a certificate gives no name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NoName {
+    /// It is revoked, or no client's: it makes no sense to come back with it.
+    Refused(String),
+    /// The server cannot tell at the moment.
+    Unknown(String),
+}
+
+impl From<NoName> for Status {
+    fn from(why: NoName) -> Self {
+        match why {
+            NoName::Refused(why) => Self::unauthenticated(why),
+            NoName::Unknown(why) => Self::unavailable(why),
+        }
+    }
+}
 
 impl Service {
     /// Who asks. A client cannot say that it is another.
     fn client<T>(&self, request: &Request<T>) -> Result<usize, Status> {
-        let name = if let Some(names) = &self.names {
-            let peer = request.extensions().get::<Peer>();
-            let certificate = peer.and_then(|peer| peer.certificate.as_deref());
+        let peer = request.extensions().get::<Peer>();
+        let name = if let Some(names) = self.core.door.names() {
+            let certificate = peer.and_then(|peer| peer.0.certificate.as_deref());
             let certificate =
                 certificate.ok_or_else(|| Status::unauthenticated("a certificate is needed"))?;
-            names(certificate).map_err(Status::unauthenticated)?
+            names(certificate)?
         } else {
             let name = request.metadata().get(NAME_KEY).and_then(|name| name.to_str().ok());
             name.ok_or_else(|| Status::unauthenticated("a name is needed"))?.to_owned()
         };
-        self.core.place(&name).ok_or_else(|| {
+        let client = self.core.place(&name).ok_or_else(|| {
             Status::permission_denied(format!("`{name}` is no client of this federation"))
-        })
+        })?;
+        if let Some(Peer(pass)) = peer {
+            self.core.door.known(pass, client);
+        }
+        Ok(client)
     }
 
     fn welcome(&self, client: usize) -> proto::Order {
@@ -84,7 +105,12 @@ impl Federation for Service {
         let (orders, stream) = mpsc::channel(ORDERS);
         let _ = orders.try_send(Ok(self.welcome(client)));
         let session = self.core.sessions.fetch_add(1, Relaxed);
-        let control = Control { core: self.core.clone(), client, session, orders: stream };
+        let peer = request.extensions().get::<Peer>();
+        let revoked = peer.map(|Peer(pass)| {
+            pass.joined(session);
+            pass.reached(Stage::Revoked)
+        });
+        let control = Control { core: self.core.clone(), client, session, orders: stream, revoked };
         join(&self.core, client, session, orders)?;
         Ok(Response::new(control))
     }
@@ -177,12 +203,22 @@ pub(crate) struct Control {
     client: usize,
     session: u64,
     orders: mpsc::Receiver<Result<proto::Order, Status>>,
+    /// Waits for the end of the client's certificate.
+    revoked: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
 }
 
 impl Stream for Control {
     type Item = Result<proto::Order, Status>;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        if let Some(revoked) = &mut self.revoked
+            && revoked.as_mut().poll(cx).is_ready()
+        {
+            self.revoked = None;
+            // Nothing that was on its way goes out any more.
+            self.orders = mpsc::channel(1).1;
+            return Poll::Ready(Some(Err(Status::unauthenticated("the certificate is revoked"))));
+        }
         self.orders.poll_recv(cx)
     }
 }

@@ -4,7 +4,9 @@ use crate::house::{House, named, never, within};
 use formant_network::NetworkError;
 use formant_network::client::{Identity, JoinOptions, join};
 use formant_network::identity::{Authority, ClientIdentity, ServerIdentity, Validity};
-use formant_network::server::{RunningServer, Trust};
+use formant_network::server::{NoName, RunningServer, Trust};
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
 use std::path::Path;
 
 fn authority(folder: &Path, names: &[&str]) -> Authority {
@@ -71,6 +73,64 @@ async fn only_clients_of_the_authority_take_part_and_each_as_itself() {
     within(never_connected(&server, join(late, never()))).await;
     assert!(!house.folder.path().join("late").join("run.json").exists());
     server.finish(std::future::ready(())).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_that_is_revoked_during_a_run_is_turned_out_and_the_others_go_on() {
+    // The rounds want everybody and have no deadline.
+    let house = House::new(2, "scd", "linger = \"0s\"\nmax_clients = 3");
+    let certs = house.folder.path().join("certs");
+    let mut ours = authority(&certs, &["client-000", "client-001"]);
+    let (experiment, settings) = house.settings();
+    let trust = Trust::of(&ServerIdentity::read(&certs).unwrap()).unwrap();
+    let server = RunningServer::start(&experiment, settings, trust).await.unwrap();
+    let address = server.address().to_string();
+    // Whoever has no certificate takes nobody's place, however often it connects.
+    let mut silent = Vec::new();
+    for _ in 0..20 {
+        silent.push(tokio::net::TcpStream::connect(&address).await.unwrap());
+    }
+    let client = |client: usize| {
+        let name = format!("client-{client:03}");
+        let options = house.options(&address, client);
+        tokio::spawn(join(JoinOptions { identity: identity(&certs, &name), ..options }, never()))
+    };
+    let revoked = client(1);
+    // It has answered and waits for the next round, with nothing open but its control stream.
+    within(async {
+        while server.status().await.unwrap().kept == 0 {
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        }
+    })
+    .await;
+    ours.revoke("client-001").unwrap();
+    let error = within(revoked).await.unwrap().unwrap_err();
+    assert!(matches!(error, NetworkError::Refused { .. }), "{error}");
+    assert!(!server.status().await.unwrap().clients[1].present);
+    let stays = client(0);
+    let end = within(server.finish(never())).await.unwrap().unwrap();
+    assert_eq!((end.rounds, end.stopped), (3, None));
+    // The server does not stay, so it may be left without a goodbye.
+    stays.abort();
+}
+
+#[test]
+fn without_a_list_of_the_revoked_nobody_is_turned_away_for_good() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut ours = authority(folder.path(), &["a", "b"]);
+    let trust = Trust::of(&ServerIdentity::read(folder.path()).unwrap()).unwrap();
+    let Trust::Certificates { names, .. } = trust else { panic!("no certificates") };
+    let name = |client: &str| {
+        let bundle = folder.path().join("clients").join(format!("{client}.bundle.pem"));
+        let certificates = CertificateDer::pem_file_iter(bundle).unwrap();
+        names(&certificates.map(Result::unwrap).last().unwrap())
+    };
+    ours.revoke("b").unwrap();
+    assert_eq!(name("a").as_deref(), Ok("a"));
+    assert!(matches!(name("b"), Err(NoName::Refused(_))));
+    std::fs::remove_file(folder.path().join("revoked.pem")).unwrap();
+    let Err(NoName::Unknown(why)) = name("a") else { panic!("it must come back") };
+    assert!(!why.contains("revoked.pem"), "no paths for clients: {why}");
 }
 
 /// Waits until the server has refused one more connection, while the client goes on trying.
