@@ -9,12 +9,14 @@
 //! round; the client answers with one upload. A client that is asked for round `t` holds the model
 //! that `t − 1` aggregations have made.
 
+mod event;
 mod protocol;
 mod server;
 mod session;
 mod time;
 
+pub use event::{Action, Event, Refusal};
 pub use protocol::{Late, Personal, Protocol, Role, Schedule, Until};
-pub use server::{Action, Event, Refusal, Server};
+pub use server::Server;
 pub use session::{Session, SessionAction, SessionEvent};
 pub use time::Time;

@@ -2,52 +2,18 @@
 //! they want computed is computed in waves.
 
 use super::Course;
-use super::agenda::{Agenda, Happening};
+use super::agenda::Happening;
 use super::broadcasts::Broadcasts;
 use super::crew::Crew;
-use super::jobs::{Jobs, Step, Wave};
-use crate::event::{Event, Phase, Span};
+use super::jobs::Wave;
+use super::situation::Situation;
+use crate::event::{Event, Phase};
 use crate::recorder::Recorder;
 use crate::store::Store;
-use crate::{Equipment, RuntimeError, Way};
+use crate::{RuntimeError, Way};
 use core::time::Duration;
-use formant_federation::{
-    Action, Event as ServerEvent, Refusal, Server, Session, SessionAction, SessionEvent, Time,
-    Until,
-};
+use formant_federation::{Action, Event as ServerEvent, Refusal, SessionEvent};
 use formant_methods::Value;
-use formant_numerics::{Rng, Stream};
-use serde::{Deserialize, Serialize};
-use std::collections::{BTreeMap, BTreeSet};
-
-/// Where server, clients and clock stand. Together with the states, a checkpoint.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Situation {
-    now: Time,
-    server: Server,
-    sessions: Vec<Session>,
-    agenda: Agenda,
-    /// What clients have begun and nobody has computed yet.
-    jobs: Jobs,
-    /// Shared phases that are computed and not over: the size of the upload, if there is one.
-    computed: BTreeMap<usize, Option<u64>>,
-    /// Personal phases without an end: which round's, and since when.
-    endless: BTreeMap<usize, (u64, Time)>,
-    /// Uploads on their way: their size, and since when.
-    on_their_way: BTreeMap<usize, BTreeMap<u64, (u64, Time)>>,
-    /// When each client's link is free again, up and down.
-    links: Vec<[Time; 2]>,
-    /// When the server wants to be woken.
-    wake: Option<Time>,
-    /// Why clients failed in the open round.
-    failures: BTreeMap<usize, String>,
-    /// Seconds that each client has computed.
-    busy: Vec<f64>,
-    /// When the last phase that is computed will be over.
-    last_phase: Time,
-    /// When the last aggregation was.
-    last_round: Time,
-}
 
 /// What the driver needs of the run.
 pub(super) struct Drive<'d, 'm> {
@@ -69,74 +35,6 @@ pub(super) enum Milestone {
     Stopped(String),
     /// Everybody is done.
     Over,
-}
-
-impl Situation {
-    /// Before the first round.
-    pub(super) fn new(course: &Course<'_>) -> Self {
-        let clients = course.rules.clients;
-        Self {
-            now: Time::ZERO,
-            server: Server::new(course.rules.clone()),
-            sessions: vec![Session::new(&course.rules); clients],
-            agenda: Agenda::default(),
-            jobs: Jobs::new(),
-            computed: BTreeMap::new(),
-            endless: BTreeMap::new(),
-            on_their_way: BTreeMap::new(),
-            links: vec![[Time::ZERO; 2]; clients],
-            wake: None,
-            failures: BTreeMap::new(),
-            busy: vec![0.0; clients],
-            last_phase: Time::ZERO,
-            last_round: Time::ZERO,
-        }
-    }
-
-    /// The round that is open, from 1.
-    pub(super) fn round(&self) -> u64 {
-        self.server.round()
-    }
-
-    /// Seconds until the last aggregation, and until the last phase was or will be over too.
-    pub(super) fn ready(&self) -> (f64, f64) {
-        (self.last_round.seconds(), self.last_round.max(self.last_phase).seconds())
-    }
-
-    /// An upload that is on its way: its size, and since when it is.
-    fn sent(&mut self, client: usize, round: u64) -> Option<&mut (u64, Time)> {
-        self.on_their_way.get_mut(&client)?.get_mut(&round)
-    }
-
-    /// An upload is no longer on its way: its size, and since when it was.
-    fn arrived(&mut self, client: usize, round: u64) -> Option<(u64, Time)> {
-        let sent = self.on_their_way.get_mut(&client)?;
-        let arrived = sent.remove(&round);
-        if sent.is_empty() {
-            self.on_their_way.remove(&client);
-        }
-        arrived
-    }
-
-    /// Seconds of the whole time in which each client computed nothing.
-    pub(super) fn idle(&self) -> Vec<f64> {
-        let (_, total) = self.ready();
-        self.busy.iter().map(|busy| (total - busy).max(0.0)).collect()
-    }
-
-    /// Whether it belongs to a run of so many clients.
-    pub(crate) fn fits(&self, clients: usize) -> bool {
-        [self.sessions.len(), self.busy.len(), self.links.len()] == [clients; 3]
-    }
-
-    /// The rounds whose broadcasts somebody may still need.
-    fn needed(&self) -> BTreeSet<u64> {
-        let jobs = self.jobs.values().flatten().map(|step| step.round);
-        let endless = self.endless.values().map(|(round, _)| *round);
-        let waiting = self.sessions.iter().filter_map(Session::waiting);
-        let rounds = jobs.chain(endless).chain(waiting).chain(self.agenda.on_their_way());
-        rounds.chain(self.server.open_rounds()).chain(self.server.due_rounds()).collect()
-    }
 }
 
 impl Drive<'_, '_> {
@@ -360,87 +258,6 @@ impl Drive<'_, '_> {
         Ok(())
     }
 
-    fn tell_client(&mut self, client: usize, event: SessionEvent) {
-        let after_shared = matches!(event, SessionEvent::SharedDone { .. });
-        for action in self.situation.sessions[client].handle(event) {
-            self.act(client, action, after_shared);
-        }
-    }
-
-    /// What a client wants done.
-    fn act(&mut self, client: usize, action: SessionAction, after_shared: bool) {
-        match action {
-            SessionAction::TrainShared { round } => {
-                let shared = self.lasting(client, (round, Phase::Shared), self.situation.now);
-                self.order(client, (round, Phase::Shared, None), shared);
-                if self.situation.sessions[client].personal_follows() {
-                    // Computed together, though the client does not know of it yet.
-                    let from = Time::from_seconds(shared.end);
-                    let personal = self.lasting(client, (round, Phase::Personal), from);
-                    self.order(client, (round, Phase::Personal, None), personal);
-                }
-                self.enter(shared.end, Happening::SharedDone { client, round });
-            }
-            SessionAction::TrainPersonal { round, until: Until::Epochs } => {
-                let personal = self.lasting(client, (round, Phase::Personal), self.situation.now);
-                if !after_shared {
-                    self.order(client, (round, Phase::Personal, None), personal);
-                }
-                self.enter(personal.end, Happening::PersonalDone { client, round });
-            }
-            SessionAction::TrainPersonal { round, until: Until::Broadcast } => {
-                self.situation.endless.insert(client, (round, self.situation.now));
-            }
-            SessionAction::StopPersonal => self.stop_personal(client),
-            SessionAction::Upload { round } => {
-                let sent = self.situation.sent(client, round).map_or(0, |(bytes, _)| *bytes);
-                let clock = self.travel(client, round, (sent, Way::Up));
-                if let Some((_, since)) = self.situation.sent(client, round) {
-                    *since = Time::from_seconds(clock.start);
-                }
-                let at = Time::from_seconds(clock.end).max(self.situation.now);
-                let upload = Happening::Uploaded { client, round };
-                self.situation.agenda.enter_drawn(at, self.draw(client, round), upload);
-            }
-            SessionAction::ReportFailure { round } => {
-                let clock = self.travel(client, round, (0, Way::Up));
-                self.enter(clock.end, Happening::Failed { client, round });
-            }
-            SessionAction::End => {}
-        }
-    }
-
-    /// Ends a personal phase that had no end, with the batch under way.
-    fn stop_personal(&mut self, client: usize) {
-        let Some((round, since)) = self.situation.endless.remove(&client) else { return };
-        let (start, equipment) = (since.seconds(), self.equipment(client));
-        let desk = self.course.plan.desk(self.course.method, client);
-        let seconds = (self.situation.now - since).as_secs_f64();
-        let (batches, mut samples) = desk.batches_within(equipment.samples(seconds));
-        if desk.samples(round as usize, Phase::Personal) == 0 {
-            // The method has nothing to train yet.
-            samples = 0;
-        }
-        let clock = Span { start, end: start + equipment.compute(samples) };
-        self.order(client, (round, Phase::Personal, Some(batches)), clock);
-        self.enter(clock.end, Happening::PersonalDone { client, round });
-    }
-
-    /// Puts a phase on the list of what is to be computed.
-    fn order(
-        &mut self,
-        client: usize,
-        (round, phase, batches): (u64, Phase, Option<u64>),
-        clock: Span,
-    ) {
-        self.situation.busy[client] += clock.end - clock.start;
-        let end = Time::from_seconds(clock.end);
-        self.situation.last_phase = self.situation.last_phase.max(end);
-        let clock = self.course.is_timed().then_some(clock);
-        let step = Step { round, phase, batches, clock };
-        self.situation.jobs.entry(client).or_default().push(step);
-    }
-
     /// Computes everything that has been begun. Gives the reason if the method cannot go on.
     pub(super) fn compute(
         &mut self,
@@ -477,74 +294,5 @@ impl Drive<'_, '_> {
             }
         }
         Ok(None)
-    }
-
-    fn enter(&mut self, seconds: f64, happening: Happening) {
-        // Nothing happens before now, whatever rounding says.
-        let at = Time::from_seconds(seconds).max(self.situation.now);
-        self.situation.agenda.enter(at, happening);
-    }
-
-    fn equipment(&self, client: usize) -> Equipment {
-        self.course.plan.profile.draw(self.course.plan.seed, client)
-    }
-
-    /// From when to when a phase of fixed epochs lasts.
-    fn lasting(&self, client: usize, (round, phase): (u64, Phase), from: Time) -> Span {
-        let desk = self.course.plan.desk(self.course.method, client);
-        let samples = desk.samples(round as usize, phase);
-        let start = from.seconds();
-        Span { start, end: start + self.equipment(client).compute(samples) }
-    }
-
-    /// The place of an upload among those that come at the same time.
-    fn draw(&self, client: usize, round: u64) -> u64 {
-        let seed = self.course.plan.seed;
-        let mut rng = Rng::new(seed, Stream::Equipment, 2 * round + 1, client as u64);
-        1 + rng.next_u64() / 2
-    }
-
-    /// From when to when some bytes are on their way. A link carries one thing after the other.
-    fn travel(&mut self, client: usize, round: u64, (bytes, way): (u64, Way)) -> Span {
-        let address = 2 * round + u64::from(way == Way::Up);
-        let mut rng = Rng::new(self.course.plan.seed, Stream::Equipment, address, client as u64);
-        let seconds = self.equipment(client).transfer(bytes, way, &mut rng);
-        let free = &mut self.situation.links[client][usize::from(way == Way::Down)];
-        let start = self.situation.now.max(*free).seconds();
-        let clock = Span { start, end: start + seconds };
-        *free = Time::from_seconds(clock.end);
-        clock
-    }
-
-    fn log_receipt(
-        &self,
-        (client, round): (usize, u64),
-        bytes: u64,
-        clock: Span,
-        recorder: &mut Recorder<'_>,
-    ) -> Result<(), RuntimeError> {
-        if !self.course.is_timed() {
-            return Ok(());
-        }
-        let (method, round) = (self.course.method.label.clone(), round as usize);
-        recorder.record(&Event::Received { method, round, client, bytes, clock })
-    }
-
-    fn log_upload(
-        &mut self,
-        client: usize,
-        round: u64,
-        recorder: &mut Recorder<'_>,
-    ) -> Result<(), RuntimeError> {
-        let sent = self.situation.arrived(client, round);
-        let (bytes, since) = sent.unwrap_or((0, self.situation.now));
-        let clock = Span { start: since.seconds(), end: self.situation.now.seconds() };
-        recorder.record(&Event::Uploaded {
-            method: self.course.method.label.clone(),
-            round: round as usize,
-            client,
-            bytes,
-            clock: self.course.is_timed().then_some(clock),
-        })
     }
 }

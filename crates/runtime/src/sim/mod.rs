@@ -7,14 +7,16 @@
 mod agenda;
 mod aggregation;
 mod broadcasts;
+mod clients;
 mod crew;
 mod drive;
 mod evaluate;
 mod jobs;
 mod order;
+mod situation;
 mod turns;
 
-pub(crate) use drive::Situation;
+pub(crate) use situation::Situation;
 
 use crate::checkpoint::Checkpoint;
 use crate::event::{Event, Ready, Runtime};
