@@ -140,17 +140,6 @@ impl Server {
         self.ordered.iter().chain(&self.accepted).copied()
     }
 
-    /// The oldest round whose broadcast somebody may still have to be sent.
-    pub fn oldest_due(&self) -> u64 {
-        let due = self.members.iter().filter_map(|member| member.due.map(|(round, _)| round));
-        due.min().unwrap_or(self.round)
-    }
-
-    /// The oldest round that an upload may still answer.
-    pub fn oldest_open(&self) -> u64 {
-        self.open_rounds().first().copied().unwrap_or(self.round)
-    }
-
     /// The rounds that an upload may still answer, or that one does which is kept.
     pub fn open_rounds(&self) -> BTreeSet<u64> {
         if self.protocol.is_synchronous() {

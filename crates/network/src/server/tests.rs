@@ -237,7 +237,16 @@ async fn asking_while_an_upload_is_checked_spoils_nothing() {
         tokio::spawn(async move { twin.upload(whole(&good)).await.0 })
     };
     let kinds = [rogue.upload(whole(&good)).await.0, twice.await.unwrap()];
-    assert!(kinds.contains(&Kind::Accepted), "{kinds:?}");
+    let accepted = kinds.iter().filter(|kind| **kind == Kind::Accepted).count();
+    if accepted == 0 {
+        // The one was replaced on its way, and the other began where something lay already: whoever
+        // goes on from there, as clients do, comes to the end.
+        assert_eq!(kinds, [Kind::Again; 2]);
+        let offset = rogue.offset(&header(&good)).await as usize;
+        let rest = parts(&header(&good), &good, offset);
+        assert_eq!(rogue.upload(rest).await.0, Kind::Accepted);
+    }
+    assert!(accepted < 2, "{kinds:?}");
     for task in asking {
         task.await.unwrap();
     }

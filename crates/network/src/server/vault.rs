@@ -188,19 +188,20 @@ impl Vault {
     fn sweep(&self, manifest: &Manifest) -> Result<(), NetworkError> {
         self.sweep_states(manifest)?;
         let kept: HashSet<(usize, u64)> = manifest.machine.kept().collect();
+        let open = manifest.machine.open_rounds();
         for name in durable::names(&self.uploads())? {
             let path = self.uploads().join(&name);
             let Some((client, round, is_whole)) = parse_upload_name(&name) else {
                 durable::remove(&path)?;
                 continue;
             };
-            if !is_whole && round >= manifest.machine.oldest_due().min(manifest.machine.round()) {
+            if !is_whole && open.contains(&round) {
                 continue;
             }
             if is_whole && kept.contains(&(client, round)) {
                 continue;
             }
-            if is_whole && round >= manifest.machine.round() {
+            if is_whole && open.contains(&round) {
                 // It came, but nobody was told: the client will offer it again and need not send it.
                 let part = self.uploads().join(upload_name(client, round, false));
                 std::fs::rename(&path, &part)
