@@ -67,6 +67,16 @@ pub enum NetworkError {
         /// What to do.
         hint: &'static str,
     },
+    /// The server is not the one that this client was to talk to, or cannot show that it is.
+    #[error("this client does not trust {server}: {reason}\nhint: {hint}")]
+    Distrusted {
+        /// The server's address.
+        server: String,
+        /// What is wrong with it.
+        reason: String,
+        /// What to do.
+        hint: &'static str,
+    },
     /// The other side has said something that makes no sense.
     #[error(
         "the other side of the connection does not keep to the protocol: {what}\nhint: run the same version of formant on both sides"

@@ -4,7 +4,7 @@ use crate::codec::Packing;
 use crate::error::NetworkError;
 use crate::wire::proto::{Encoding, Precision};
 use formant_experiment::{Experiment, units};
-use formant_methods::schema::{Default, Key, Kind, SchemaError, resolve};
+use formant_methods::schema::{Default, Key, Kind, SchemaError, resolve, suggest};
 use std::collections::HashSet;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -169,6 +169,12 @@ impl ServerSettings {
 
     fn resolve(mut given: Table, experiment: &Experiment) -> Result<Self, NetworkError> {
         let names = given.remove("clients");
+        let known = |key: &String| SERVER.iter().any(|k| k.name == key);
+        if let Some(unknown) = given.keys().find(|key| !known(key)) {
+            let keys = SERVER.iter().map(|key| key.name).chain(["clients"]);
+            let hint = suggest(unknown, keys, "keys");
+            return Err(SchemaError::Unknown { path: format!("server.{unknown}"), hint }.into());
+        }
         let table = resolve("server", SERVER, &given)?;
         let count =
             experiment.to_table().get("data").and_then(|data| data.get("clients")?.as_integer());

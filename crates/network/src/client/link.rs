@@ -1,8 +1,10 @@
 //! The client's connection: it joins, downloads what it is told to, sends what it is given, and comes
 //! back for ever when it is lost.
 
+use super::backoff::Backoff;
+use super::handshake::{causes, lasting, wants_tls};
 use super::mind::Notice;
-use super::transfer::{self, Caller, Lost, Signer};
+use super::transfer::{self, Caller, Lost, Progress, Signer};
 use crate::durable::Named;
 use crate::error::NetworkError;
 use crate::identity::ClientIdentity;
@@ -16,6 +18,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant};
+use tokio::io::AsyncBufReadExt;
 use tokio::net::TcpStream;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::task::{AbortHandle, JoinSet};
@@ -33,6 +36,10 @@ const PING: Duration = Duration::from_secs(10);
 const PONG: Duration = Duration::from_secs(30);
 /// A session that has lasted so long was a good one.
 const STABLE: Duration = Duration::from_secs(10);
+/// How long transfers may take to end when the line is broken.
+const DRAIN: Duration = Duration::from_secs(1);
+/// How long a farewell may take.
+pub(super) const LEAVE: Duration = Duration::from_secs(5);
 /// Bytes of one transfer that may be on their way unread.
 const WINDOW: u32 = 1 << 20;
 
@@ -79,6 +86,7 @@ pub(crate) struct Link {
     pub(crate) states: PathBuf,
     pub(crate) limits: Limits,
     pub(crate) traffic: Arc<Traffic>,
+    pub(crate) progress: Arc<Progress>,
     pub(crate) notices: Sender<Notice>,
 }
 
@@ -112,7 +120,7 @@ impl Link {
         loop {
             let ended = match self.connect().await {
                 Ok(channel) => self.session(channel, &mut commands, &mut backoff).await,
-                Err(why) => Ended::Lost(why),
+                Err(ended) => ended,
             };
             let why = match ended {
                 Ended::Over => return,
@@ -122,8 +130,11 @@ impl Link {
                 }
                 Ended::Lost(why) => why,
             };
+            if self.progress.take() {
+                backoff.reset();
+            }
             let pause = backoff.next();
-            warn!(server = self.server, why, again_in = pause.as_secs_f64(), "not connected");
+            warn!(server = self.server, why, again_in = ?pause, "not connected");
             if self.notices.send(Notice::Disconnected).is_err() {
                 return;
             }
@@ -131,9 +142,9 @@ impl Link {
         }
     }
 
-    async fn connect(&self) -> Result<Channel, String> {
+    async fn connect(&self) -> Result<Channel, Ended> {
         let endpoint = Endpoint::from_shared(format!("http://{}", self.server))
-            .map_err(|error| error.to_string())?
+            .map_err(|error| Ended::Lost(error.to_string()))?
             .http2_keep_alive_interval(PING)
             .keep_alive_timeout(PONG)
             .keep_alive_while_idle(true)
@@ -149,7 +160,12 @@ impl Link {
                 let line = match identity {
                     Identity::Name(_) => Line::Plain(line),
                     Identity::Certificate { tls, server } => {
-                        let line = TlsConnector::from(tls).connect(server, line).await?;
+                        let mut line = TlsConnector::from(tls).connect(server, line).await?;
+                        // The handshake ends before the server has seen our certificate. Its first
+                        // words, or its refusal, come by themselves: they are waited for, not taken.
+                        if line.fill_buf().await?.is_empty() {
+                            return Err(std::io::ErrorKind::UnexpectedEof.into());
+                        }
                         Line::Client(Box::new(line))
                     }
                 };
@@ -157,9 +173,14 @@ impl Link {
             }
         });
         match tokio::time::timeout(CONNECT, endpoint.connect_with_connector(connector)).await {
-            Ok(connected) => connected.map_err(|error| causes(&error)),
-            Err(_) => Err("the connection took too long".into()),
+            Ok(connected) => connected.map_err(|error| self.broken(&error)),
+            Err(_) => Err(Ended::Lost("the connection took too long".into())),
         }
+    }
+
+    /// A connection that failed.
+    fn broken(&self, error: &(dyn std::error::Error + 'static)) -> Ended {
+        lasting(&self.server, error).map_or_else(|| Ended::Lost(causes(error)), Ended::Refused)
     }
 
     /// One connection from its welcome to its end.
@@ -177,6 +198,13 @@ impl Link {
             .max_decoding_message_size(usize::MAX);
         let mut orders = match caller.join(proto::Hello { version: VERSION }).await {
             Ok(orders) => orders.into_inner(),
+            // A server that wants TLS answers a plain greeting with an alert, which is no HTTP/2.
+            Err(status)
+                if matches!(self.identity, Identity::Name(_))
+                    && status.message().starts_with("h2 protocol error") =>
+            {
+                return Ended::Refused(wants_tls(&self.server));
+            }
             Err(status) => return self.rejected(&status),
         };
         let first = orders.message().await;
@@ -195,6 +223,7 @@ impl Link {
             packing: (welcome.encoding, welcome.precision),
             tasks: JoinSet::new(),
             download: None,
+            over: false,
         };
         if self.notices.send(Notice::Connected(Box::new(welcome))).is_err() {
             return Ended::Over;
@@ -207,9 +236,9 @@ impl Link {
                     Ok(None) => Some(Ended::Lost("the server has closed the connection".into())),
                     Err(status) => Some(self.rejected(&status)),
                 },
-                command = commands.recv() => match command {
-                    Some(command) => { session.send(command); None }
-                    None => Some(Ended::Over),
+                command = commands.recv() => if let Some(command) = command { session.send(command); None } else {
+                    session.leave().await;
+                    Some(Ended::Over)
                 },
                 Some(brought) = session.tasks.join_next() => {
                     // A welcome alone is no sign of health: with transfers that fail at once, every
@@ -224,6 +253,9 @@ impl Link {
                 backoff.reset();
             }
             if let Some(ended) = ended {
+                if let Ended::Lost(_) = ended {
+                    session.drain().await;
+                }
                 return ended;
             }
         }
@@ -235,7 +267,12 @@ impl Link {
             Code::Unauthenticated => "ask for a new certificate: `formant cert client NAME`",
             Code::PermissionDenied => "the server's file lists its clients in server.clients",
             Code::FailedPrecondition => "run the same version of formant on both sides",
-            _ => return Ended::Lost(reason),
+            _ => {
+                return match std::error::Error::source(status) {
+                    Some(source) => self.broken(source),
+                    None => Ended::Lost(reason),
+                };
+            }
         };
         Ended::Refused(NetworkError::Refused { server, reason, hint })
     }
@@ -250,6 +287,8 @@ struct Running<'l> {
     tasks: JoinSet<Result<Brought, Lost>>,
     /// The broadcast that is coming: a newer one takes its place.
     download: Option<AbortHandle>,
+    /// The run is over, and what the server had to give is here.
+    over: bool,
 }
 
 impl Running<'_> {
@@ -260,9 +299,9 @@ impl Running<'_> {
                 let Some(file) = order.file else {
                     return Some(Ended::Refused(confused("a broadcast without a file")));
                 };
-                let (caller, states) = (self.caller.clone(), self.link.states.clone());
+                let (by, states) = (self.way(), self.link.states.clone());
                 let task = self.tasks.spawn(async move {
-                    let file = transfer::download(caller, &states, round, file).await?;
+                    let file = transfer::download(by, &states, round, file).await?;
                     Ok(Brought::Broadcast { round, role, file })
                 });
                 if let Some(older) = self.download.replace(task) {
@@ -288,19 +327,25 @@ impl Running<'_> {
         // Nobody waits for an upload any more.
         self.tasks.abort_all();
         let Some(proto::Broadcast { round, file: Some(file), .. }) = order.last else {
-            let _ = self.link.notices.send(Notice::Dismissed { last: None });
-            return Some(Ended::Over);
+            self.over = true;
+            let told = self.link.notices.send(Notice::Dismissed { last: None });
+            return told.is_err().then_some(Ended::Over);
         };
-        let (caller, states) = (self.caller.clone(), self.link.states.clone());
+        let (by, states) = (self.way(), self.link.states.clone());
         self.tasks.spawn(async move {
-            let file = transfer::download(caller, &states, round, file).await?;
+            let file = transfer::download(by, &states, round, file).await?;
             Ok(Brought::Last { round, file })
         });
         None
     }
 
+    /// What a transfer goes by.
+    fn way(&self) -> (Caller, Arc<Progress>) {
+        (self.caller.clone(), self.link.progress.clone())
+    }
+
     fn send(&mut self, command: Command) {
-        let mut caller = self.caller.clone();
+        let (mut caller, progress) = self.way();
         let (chunk, states) = (self.chunk, self.link.states.clone());
         match command {
             Command::Upload { round, file, samples } => {
@@ -313,7 +358,7 @@ impl Running<'_> {
                 };
                 let path = states.join(&file.file);
                 self.tasks.spawn(async move {
-                    let verdict = transfer::upload(caller, header, path, chunk).await?;
+                    let verdict = transfer::upload((caller, progress), header, path, chunk).await?;
                     Ok(Brought::Verdict { round, verdict })
                 });
             }
@@ -327,84 +372,43 @@ impl Running<'_> {
         }
     }
 
+    /// On a broken line transfers end by themselves, once they have kept what had still arrived.
+    async fn drain(&mut self) {
+        let rest = async {
+            while let Some(brought) = self.tasks.join_next().await {
+                self.bring(brought);
+            }
+        };
+        let _ = tokio::time::timeout(DRAIN, rest).await;
+    }
+
     fn bring(
         &mut self,
         brought: Result<Result<Brought, Lost>, tokio::task::JoinError>,
     ) -> Option<Ended> {
         // A download that was given up for a newer one is no news.
         let brought = brought.ok()?;
-        let (notice, ended) = match brought {
+        let notice = match brought {
             Err(lost) => return Some(lost.into()),
             // The server has a newer broadcast, of which it will tell.
             Ok(Brought::Broadcast { file: None, .. }) => return None,
             Ok(Brought::Broadcast { round, role, file: Some(file) }) => {
-                (Notice::Broadcast { round, role, file }, None)
+                Notice::Broadcast { round, role, file }
             }
             Ok(Brought::Last { round, file }) => {
-                (Notice::Dismissed { last: file.map(|file| (round, file)) }, Some(Ended::Over))
+                self.over = true;
+                Notice::Dismissed { last: file.map(|file| (round, file)) }
             }
-            Ok(Brought::Verdict { round, verdict }) => (Notice::Verdict { round, verdict }, None),
+            Ok(Brought::Verdict { round, verdict }) => Notice::Verdict { round, verdict },
         };
-        match self.link.notices.send(notice) {
-            Ok(()) => ended,
-            Err(_) => Some(Ended::Over),
+        self.link.notices.send(notice).is_err().then_some(Ended::Over)
+    }
+
+    /// Tells the server not to wait, if the client has come to the end of the run.
+    async fn leave(&mut self) {
+        if self.over {
+            let said = self.caller.leave(proto::Farewell {});
+            let _ = tokio::time::timeout(LEAVE, said).await;
         }
-    }
-}
-
-/// An error with everything that led to it.
-fn causes(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text = format!("{text}: {error}");
-        cause = error.source();
-    }
-    text
-}
-
-/// Pauses that grow, each a little different from everybody else's.
-struct Backoff {
-    pause: Duration,
-    salt: u64,
-}
-
-impl Backoff {
-    const FIRST: Duration = Duration::from_millis(100);
-    const LONGEST: Duration = Duration::from_secs(15);
-
-    fn new(server: &str) -> Self {
-        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-        let salt = format!("{server} {} {:?}", std::process::id(), now.ok());
-        Self { pause: Self::FIRST, salt: xxhash_rust::xxh3::xxh3_64(salt.as_bytes()) }
-    }
-
-    fn reset(&mut self) {
-        self.pause = Self::FIRST;
-    }
-
-    /// Between half of the pause and all of it.
-    fn next(&mut self) -> Duration {
-        self.salt = xxhash_rust::xxh3::xxh3_64(&self.salt.to_le_bytes());
-        let share = 0.5 + 0.5 * (self.salt as f64 / u64::MAX as f64);
-        let pause = self.pause.mul_f64(share);
-        self.pause = (2 * self.pause).min(Self::LONGEST);
-        pause
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn pauses_grow_to_a_limit_and_begin_anew() {
-        let mut backoff = Backoff::new("x");
-        let pauses: Vec<Duration> = (0..12).map(|_| backoff.next()).collect();
-        assert!(pauses[0] >= Backoff::FIRST / 2 && pauses[0] <= Backoff::FIRST);
-        assert!(pauses[11] >= Backoff::LONGEST / 2 && pauses[11] <= Backoff::LONGEST);
-        backoff.reset();
-        assert!(backoff.next() <= Backoff::FIRST);
-        assert_ne!(Backoff::new("a").next(), Backoff::new("b").next());
     }
 }

@@ -1,5 +1,7 @@
 //! A client: one thread owns its state, one trains, tasks talk to the server.
 
+mod backoff;
+mod handshake;
 mod link;
 mod mind;
 mod plan;
@@ -61,13 +63,14 @@ pub async fn join(
         states: vault.states(),
         limits: Limits::both(options.rate_limit),
         traffic: Arc::new(Traffic::default()),
+        progress: Arc::default(),
         notices: notices.clone(),
     };
     let (ended, end) = oneshot::channel();
     let waiting =
         Waiting { vault, source: options.source, inbox, notices: notices.clone(), commands };
     std::thread::spawn(move || ended.send(waiting.run(begun)));
-    let link = tokio::spawn(link.run(orders));
+    let mut link = tokio::spawn(link.run(orders));
     tokio::pin!(end);
     let outcome = tokio::select! {
         outcome = &mut end => outcome,
@@ -76,6 +79,10 @@ pub async fn join(
             end.await
         }
     };
+    if let Ok(Ok(Some(_))) = outcome {
+        // The run is over, and the server is told so.
+        let _ = tokio::time::timeout(link::LEAVE, &mut link).await;
+    }
     link.abort();
     outcome.map_err(|_| NetworkError::Stopped { what: "client" })?
 }

@@ -8,6 +8,7 @@ use proto::upload_part::Part;
 use proto::verdict::Kind;
 use std::io::SeekFrom;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncSeekExt, AsyncWriteExt};
 use tokio::sync::mpsc;
@@ -56,6 +57,41 @@ impl From<formant_runtime::RuntimeError> for Lost {
     }
 }
 
+/// Whether connections bring a client further, though each may be lost before its transfer ends.
+#[derive(Default)]
+pub(crate) struct Progress(Mutex<Steps>);
+
+#[derive(Default)]
+struct Steps {
+    further: bool,
+    /// The round of the latest upload and how much of it the server had.
+    upload: (u64, u64),
+}
+
+impl Progress {
+    /// Something of a broadcast is on disk.
+    fn received(&self) {
+        self.steps().further = true;
+    }
+
+    /// The server has so much of an upload.
+    fn sent(&self, round: u64, offset: u64) {
+        let mut steps = self.steps();
+        let before = if steps.upload.0 == round { steps.upload.1 } else { 0 };
+        steps.further |= offset > before;
+        steps.upload = (round, offset);
+    }
+
+    /// Whether there was any since the last time.
+    pub(crate) fn take(&self) -> bool {
+        std::mem::take(&mut self.steps().further)
+    }
+
+    fn steps(&self) -> MutexGuard<'_, Steps> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 /// How often something that was damaged on the way is tried again.
 const TRIES: usize = 5;
 /// A download without a chunk for so long is given up.
@@ -66,7 +102,7 @@ const AHEAD: usize = 2;
 /// Downloads a broadcast into the folder; `None` if the server does not have it any more. What an
 /// earlier connection has brought is not fetched again.
 pub(crate) async fn download(
-    mut caller: Caller,
+    (mut caller, progress): (Caller, Arc<Progress>),
     states: &Path,
     round: u64,
     file: proto::File,
@@ -81,7 +117,7 @@ pub(crate) async fn download(
     // The hash in its name: only the same bytes may go on.
     let part = states.join(format!("broadcast-{round}-{}.part", hex(&file.hash)));
     for _ in 0..TRIES {
-        match fetch(&mut caller, &part, round, file.bytes).await {
+        match fetch((&mut caller, &progress), &part, round, file.bytes).await {
             Ok(true) => {}
             Ok(false) => return Ok(None),
             Err(lost) => return Err(lost),
@@ -105,7 +141,12 @@ pub(crate) async fn download(
 }
 
 /// Appends what is missing. False if the server does not have it any more.
-async fn fetch(caller: &mut Caller, part: &Path, round: u64, total: u64) -> Result<bool, Lost> {
+async fn fetch(
+    (caller, progress): (&mut Caller, &Progress),
+    part: &Path,
+    round: u64,
+    total: u64,
+) -> Result<bool, Lost> {
     let mut file = tokio::fs::OpenOptions::new().create(true).append(true).open(part).await?;
     let mut offset = file.metadata().await?.len();
     if offset > total {
@@ -127,15 +168,17 @@ async fn fetch(caller: &mut Caller, part: &Path, round: u64, total: u64) -> Resu
             return Err(Lost("a chunk was damaged on the way".into()));
         }
         file.write_all(&chunk.data).await?;
+        // Nothing may be written later, when another connection goes on with the file.
+        file.flush().await?;
+        progress.received();
         offset += chunk.data.len() as u64;
     }
-    file.flush().await?;
     Ok(true)
 }
 
 /// Sends an upload, from wherever the server has it already, and gives the server's verdict.
 pub(crate) async fn upload(
-    mut caller: Caller,
+    (mut caller, progress): (Caller, Arc<Progress>),
     header: proto::UploadHeader,
     path: PathBuf,
     size: usize,
@@ -143,9 +186,11 @@ pub(crate) async fn upload(
     let mut last = proto::Verdict::default();
     for _ in 0..TRIES {
         let resumed = caller.resume(header.clone()).await?.into_inner();
-        let verdict = match resumed.verdict {
-            Some(verdict) => verdict,
-            None => send(&mut caller, &header, &path, (resumed.offset, size)).await?,
+        let verdict = if let Some(verdict) = resumed.verdict {
+            verdict
+        } else {
+            progress.sent(header.round, resumed.offset);
+            send(&mut caller, &header, &path, (resumed.offset, size)).await?
         };
         match verdict.kind() {
             Kind::Again | Kind::Unspecified => last = verdict,
@@ -186,4 +231,23 @@ async fn send(
     let verdict = caller.upload(ReceiverStream::new(stream)).await;
     reader.abort();
     Ok(verdict?.into_inner())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn progress_is_what_was_not_there_before() {
+        let progress = Progress::default();
+        progress.sent(1, 0);
+        assert!(!progress.take());
+        for (round, offset, further) in [(1, 10, true), (1, 10, false), (1, 30, true), (2, 5, true)]
+        {
+            progress.sent(round, offset);
+            assert_eq!(progress.take(), further, "{offset} of round {round}");
+        }
+        progress.received();
+        assert!(progress.take() && !progress.take());
+    }
 }

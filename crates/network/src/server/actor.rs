@@ -31,6 +31,8 @@ pub(crate) enum Message {
     Joined { client: usize, session: u64, orders: Orders },
     /// It has ended.
     Left { client: usize, session: u64 },
+    /// A client knows that the run is over, and has the last model.
+    Farewell { client: usize },
     /// Would an upload be taken? Nothing changes.
     Ask { client: usize, round: u64, samples: u64, reply: Reply },
     /// An upload is whole, checked and synced.
@@ -61,8 +63,8 @@ pub(crate) struct Actor {
     /// The method's state; away while an aggregation works on it.
     pub(super) server: Option<Value>,
     pub(super) present: BTreeMap<usize, (u64, Orders)>,
-    /// Who has been told that the run is over.
-    pub(super) dismissed: HashSet<usize>,
+    /// Who has said that it needs nothing more.
+    pub(super) content: HashSet<usize>,
     /// Uploads that have been aggregated, to be removed once that is durable.
     pub(super) spent: Vec<(usize, u64)>,
     pub(super) started: Instant,
@@ -74,7 +76,7 @@ pub(crate) struct Actor {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Over {
     pub(crate) end: Option<End>,
-    /// Everybody has been told and has gone.
+    /// Everybody has said so and has gone.
     pub(crate) everybody_knows: bool,
 }
 
@@ -103,7 +105,7 @@ impl Actor {
             inbox,
             server: Some(server),
             present: BTreeMap::new(),
-            dismissed: HashSet::new(),
+            content: HashSet::new(),
             spent: Vec::new(),
             started: Instant::now(),
             over,
@@ -191,6 +193,13 @@ impl Actor {
                 self.left(client, session)?;
                 return Ok(false);
             }
+            Message::Farewell { client } => {
+                if self.manifest.end.is_some() {
+                    self.content.insert(client);
+                    self.tell_whether_everybody_knows();
+                }
+                return Ok(false);
+            }
             Message::Ask { client, round, samples, reply } => {
                 if let Some(fault) = self.samples_fault(client, samples) {
                     let _ = reply.send(Err(fault));
@@ -260,7 +269,6 @@ impl Actor {
                         Some(End { stopped: Some(_), .. }) => proto::dismiss::Cause::Abandoned,
                         _ => proto::dismiss::Cause::Finished,
                     };
-                    self.dismissed.insert(client);
                     if let Some((_, orders)) = self.present.get(&client) {
                         let _ = orders.try_send(Ok(self.dismissal(cause)));
                     }

@@ -61,7 +61,7 @@ impl Actor {
 
     pub(super) fn tell_whether_everybody_knows(&mut self) {
         let Some(end) = &self.manifest.end else { return };
-        let everybody = self.dismissed.len() == self.core.wiring.settings.clients.len();
+        let everybody = self.content.len() == self.core.wiring.settings.clients.len();
         let everybody_knows = everybody && self.present.is_empty();
         let over = Over { end: Some(end.clone()), everybody_knows };
         self.over.send_replace(over);

@@ -153,6 +153,18 @@ impl Federation for Service {
         intake::receive(self.core.clone(), client, request.into_inner()).await.map(Response::new)
     }
 
+    async fn leave(
+        &self,
+        request: Request<proto::Farewell>,
+    ) -> Result<Response<proto::Farewell>, Status> {
+        let client = self.client(&request)?;
+        self.core
+            .actor
+            .send(Message::Farewell { client })
+            .map_err(|_| Status::unavailable("the server is stopping"))?;
+        Ok(Response::new(proto::Farewell {}))
+    }
+
     async fn fail(
         &self,
         request: Request<proto::Failure>,

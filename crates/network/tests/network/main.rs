@@ -4,4 +4,5 @@
 
 mod bits;
 mod house;
+mod lines;
 mod trust;

@@ -45,12 +45,17 @@ async fn only_clients_of_the_authority_take_part_and_each_as_itself() {
     let refused = join(options(identity(&certs, "stranger"), "s"), never());
     let error = within(refused).await.unwrap_err();
     assert!(matches!(error, NetworkError::Refused { .. }), "{error}");
-    // Another authority's certificate gets no connection; nor does no certificate at all.
-    for (identity, state) in
-        [(identity(&theirs, "client-000"), "t"), (Identity::Name("client-000".into()), "n")]
-    {
-        let given_up = never_connected(&server, join(options(identity, state), never()));
-        within(given_up).await;
+    // Who does not trust the server, and whom it does not trust, is told at once and has got nothing.
+    let bundle = |certs: &Path| {
+        ClientIdentity::read(&certs.join("clients").join("client-000.bundle.pem")).unwrap()
+    };
+    for (identity, state, said) in [
+        (identity(&theirs, "client-000"), "t", "another authority has made it"),
+        (Identity::of(&bundle(&certs), "elsewhere").unwrap(), "e", "with --server-name"),
+        (Identity::Name("client-000".into()), "n", "join with --identity"),
+    ] {
+        let error = within(join(options(identity, state), never())).await.unwrap_err().to_string();
+        assert!(error.contains(said), "{error}");
         assert!(!house.folder.path().join(state).join("run.json").exists());
     }
     let first = tokio::spawn(join(options(identity(&certs, "client-000"), "c0"), never()));
@@ -70,8 +75,24 @@ async fn only_clients_of_the_authority_take_part_and_each_as_itself() {
         server: server.address().to_string(),
         ..options(identity(&certs, "client-001"), "late")
     };
-    within(never_connected(&server, join(late, never()))).await;
+    let error = within(join(late, never())).await.unwrap_err().to_string();
+    assert!(error.contains("the certificate is revoked"), "{error}");
+    assert!(server.refused_connections() > 0);
     assert!(!house.folder.path().join("late").join("run.json").exists());
+    server.finish(std::future::ready(())).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_with_a_certificate_does_not_talk_to_a_server_without_tls() {
+    let house = House::new(1, "fedavg", "");
+    let certs = house.folder.path().join("certs");
+    authority(&certs, &["client-000"]);
+    let (experiment, settings) = house.settings();
+    let server = RunningServer::start(&experiment, settings, Trust::Names).await.unwrap();
+    let options = house.options(&server.address().to_string(), 0);
+    let options = JoinOptions { identity: identity(&certs, "client-000"), ..options };
+    let error = within(join(options, never())).await.unwrap_err().to_string();
+    assert!(error.contains("it does not speak TLS"), "{error}");
     server.finish(std::future::ready(())).await.unwrap();
 }
 
@@ -131,19 +152,4 @@ fn without_a_list_of_the_revoked_nobody_is_turned_away_for_good() {
     std::fs::remove_file(folder.path().join("revoked.pem")).unwrap();
     let Err(NoName::Unknown(why)) = name("a") else { panic!("it must come back") };
     assert!(!why.contains("revoked.pem"), "no paths for clients: {why}");
-}
-
-/// Waits until the server has refused one more connection, while the client goes on trying.
-async fn never_connected<T>(server: &RunningServer, client: impl Future<Output = T>) {
-    let before = server.refused_connections();
-    let refused = async {
-        while server.refused_connections() == before {
-            tokio::task::yield_now().await;
-            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
-        }
-    };
-    tokio::select! {
-        _ = client => panic!("it was let in"),
-        () = refused => {}
-    }
 }
