@@ -2,9 +2,11 @@
 
 use crate::house::{House, never, within};
 use formant_network::client::join;
+use formant_numerics::{Rng, Stream};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -79,4 +81,59 @@ async fn transfers_go_on_where_the_line_broke_and_the_bits_are_the_same() {
     // more than one connection.
     let cuts = line.cuts.load(Relaxed);
     assert!(cuts >= 21, "{cuts} cuts");
+}
+
+/// Everything at once: lines that break, a server that is restarted, clients that are.
+async fn accidents(mut house: House, seed: u64) {
+    house.table.insert("rounds".into(), 5.into());
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    house.set("server", "listen", port.to_string());
+    let (house, line) = (Arc::new(house), Breaking::to(port, 40_000).await);
+    let (address, mut rng) = (line.address.to_string(), Rng::new(seed, Stream::Test, 0, 0));
+    let clients: Vec<_> = (0..house.clients)
+        .map(|client| {
+            let mut rng = Rng::new(seed, Stream::Test, 1, client as u64);
+            let (house, address) = (house.clone(), address.clone());
+            tokio::spawn(async move {
+                loop {
+                    let life = Duration::from_millis(100 + rng.next_u64() % 1_500);
+                    let joined = join(house.options(&address, client), tokio::time::sleep(life));
+                    if let Some(summary) = joined.await.unwrap() {
+                        return summary;
+                    }
+                }
+            })
+        })
+        .collect();
+    let end = within(async {
+        loop {
+            let life = Duration::from_millis(200 + rng.next_u64() % 2_000);
+            let server = house.serve().await;
+            if let Some(end) = server.finish(tokio::time::sleep(life)).await.unwrap() {
+                return end;
+            }
+        }
+    });
+    assert_eq!(end.await.rounds, 5);
+    // Its time may have been up before everybody knew.
+    let server = house.serve().await;
+    for client in clients {
+        within(client).await.unwrap();
+    }
+    server.finish(std::future::ready(())).await.unwrap();
+    assert_eq!(house.fingerprint(), house.simulated(), "seed {seed}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn accidents_of_every_kind_change_no_bit() {
+    let seeds = std::env::var("FORMANT_ACCIDENTS").map_or(3, |count| count.parse().unwrap());
+    for seed in 0..seeds {
+        let mut house = House::new(3, "scd", "chunk = \"1KiB\"");
+        match seed % 3 {
+            0 => {}
+            1 => house.set("federation", "schedule", "compute-and-wait"),
+            _ => house.set("train", "participation", 0.6),
+        }
+        accidents(house, seed).await;
+    }
 }
