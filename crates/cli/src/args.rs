@@ -44,6 +44,8 @@ pub(crate) enum Command {
     Report(ReportArgs),
     /// Measure what the wait-free schedule saves: time to a target accuracy with and without it
     Speedup(SpeedupArgs),
+    /// Measure how fast this machine trains each method, for the virtual clock
+    Devices(DevicesArgs),
     /// Average several runs of one experiment that differ in their seeds
     Compare(CompareArgs),
     /// List the methods, or show one with its hyper-parameters
@@ -172,6 +174,32 @@ pub(crate) struct SpeedupArgs {
     /// Worker threads [default: one per core]
     #[arg(long, allow_negative_numbers = true, value_parser = threads())]
     pub(crate) threads: Option<i64>,
+    /// Print the figures as JSON on standard output
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// No progress, only the table
+    #[arg(long, short)]
+    pub(crate) quiet: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Prints the sections that tell an experiment's virtual clock what was measured: the speed of the
+devices, and what a sample costs each method beside plain SGD.
+
+Examples:
+  formant devices
+  formant devices experiment.toml --slowdown 20     devices that are 20 times slower than this one
+  formant devices --method scd --set network.name=cnn --set train.batch=10")]
+pub(crate) struct DevicesArgs {
+    #[command(flatten)]
+    pub(crate) experiment: ExperimentArgs,
+    /// How many times slower the experiment's devices are than a core of this machine
+    #[arg(long, default_value_t = 1.0, value_name = "FACTOR")]
+    pub(crate) slowdown: f64,
+    /// Seconds to measure each method
+    #[arg(long, default_value_t = 2.0, value_name = "SECONDS")]
+    pub(crate) seconds: f64,
     /// Print the figures as JSON on standard output
     #[arg(long)]
     pub(crate) json: bool,

@@ -3,6 +3,7 @@
 mod args;
 mod cert;
 mod data;
+mod devices;
 mod export;
 mod folder;
 mod grid;
@@ -30,6 +31,7 @@ fn main() -> ExitCode {
         Command::Sweep(args) => sweep::sweep(&args),
         Command::Report(args) => report::report(&args),
         Command::Speedup(args) => speedup::speedup(&args),
+        Command::Devices(args) => devices::devices(&args),
         Command::Compare(args) => report::compare(&args),
         Command::Methods(args) => list::methods(&args),
         Command::Networks(args) => list::networks(&args),

@@ -1,5 +1,6 @@
 //! What goes to the terminal: results, errors with hints, colour only where somebody can see it.
 
+use std::fmt::Write as _;
 use std::io::{ErrorKind, IsTerminal, Write};
 use std::path::Path;
 
@@ -27,6 +28,27 @@ pub(crate) fn print(text: &str) -> anyhow::Result<()> {
 /// The same for a value as indented JSON.
 pub(crate) fn print_json(value: &impl serde::Serialize) -> anyhow::Result<()> {
     print(&(serde_json::to_string_pretty(value)? + "\n"))
+}
+
+/// A Markdown table whose columns line up.
+pub(crate) fn markdown_table<const N: usize>(cells: &[[String; N]]) -> String {
+    let widths: Vec<usize> = (0..N)
+        .map(|column| cells.iter().map(|row| row[column].chars().count()).max().unwrap_or(0).max(3))
+        .collect();
+    let mut text = String::new();
+    for (place, row) in cells.iter().enumerate() {
+        let padded = row.iter().zip(&widths).enumerate().map(|(column, (cell, width))| {
+            if column == 0 { format!("{cell:<width$}") } else { format!("{cell:>width$}") }
+        });
+        let _ = writeln!(text, "| {} |", padded.collect::<Vec<_>>().join(" | "));
+        if place == 0 {
+            let rule = widths.iter().enumerate().map(|(column, width)| {
+                if column == 0 { "-".repeat(*width) } else { format!("{}:", "-".repeat(width - 1)) }
+            });
+            let _ = writeln!(text, "| {} |", rule.collect::<Vec<_>>().join(" | "));
+        }
+    }
+    text
 }
 
 /// A path as it can be pasted into a shell.

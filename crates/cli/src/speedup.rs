@@ -2,7 +2,7 @@
 
 use crate::args::SpeedupArgs;
 use crate::interrupt::stop_flag;
-use crate::output::{colour_on_stdout, print, print_json};
+use crate::output::{colour_on_stdout, markdown_table, print, print_json};
 use crate::progress::Bars;
 use crate::run::{experiment_or, introduction, threads};
 use anyhow::bail;
@@ -226,33 +226,12 @@ fn table(rows: &[Row]) -> String {
             ),
         ]);
     }
-    let mut text = markdown(&cells);
+    let mut text = markdown_table(&cells);
     text.push_str(
         "\n- Time until the clients' personal models reach the target, by the virtual clock. Both schedules train \
          the same models, bit for bit; a – was never reached.\n\
          - paper: its Table 5, CIFAR-10 at α = 0.1 with targets of 40 % and 80 %; it does not say which devices and links it assumes.\n\
          - shared : personal : network: mean seconds a round of a client's two phases and of its transfers. With everybody in every round, overlap can save at most a factor of 2, where personal phase and network take equally long and the shared phase takes nothing.\n",
     );
-    text
-}
-
-/// A Markdown table whose columns line up.
-fn markdown(cells: &[[String; 9]]) -> String {
-    let widths: Vec<usize> = (0..9)
-        .map(|column| cells.iter().map(|row| row[column].chars().count()).max().unwrap_or(0).max(3))
-        .collect();
-    let mut text = String::new();
-    for (place, row) in cells.iter().enumerate() {
-        let padded = row.iter().zip(&widths).enumerate().map(|(column, (cell, width))| {
-            if column == 0 { format!("{cell:<width$}") } else { format!("{cell:>width$}") }
-        });
-        let _ = writeln!(text, "| {} |", padded.collect::<Vec<_>>().join(" | "));
-        if place == 0 {
-            let rule = widths.iter().enumerate().map(|(column, width)| {
-                if column == 0 { "-".repeat(*width) } else { format!("{}:", "-".repeat(width - 1)) }
-            });
-            let _ = writeln!(text, "| {} |", rule.collect::<Vec<_>>().join(" | "));
-        }
-    }
     text
 }

@@ -272,6 +272,18 @@ pub const TRAIN: &[Key] = &[
         Default::Unset,
         "largest norm of a gradient; unset: no clipping",
     ),
+    key(
+        "cost",
+        Kind::Above { min: 0.0, max: 1e6 },
+        Default::Number(1.0),
+        "device time of a sample in the shared phase, in units of plain training; `formant devices` measures it",
+    ),
+    key(
+        "personal_cost",
+        Kind::Above { min: 0.0, max: 1e6 },
+        Default::Number(1.0),
+        "the same of the personal phase",
+    ),
 ];
 
 /// `[evaluation]`.

@@ -147,7 +147,7 @@ fn method_plan(setting: &MethodSetting) -> Result<MethodPlan, ExperimentError> {
     let rate = number(train, "learning_rate");
     let personal_rate =
         train.get("personal_learning_rate").and_then(Value::as_float).unwrap_or(rate);
-    let phase = |epochs: &str, rate: f64| PhasePlan {
+    let phase = |epochs: &str, rate: f64, cost: &str| PhasePlan {
         first: PhaseSettings {
             epochs: integer(train, epochs) as usize,
             batch: integer(train, "batch") as usize,
@@ -159,12 +159,13 @@ fn method_plan(setting: &MethodSetting) -> Result<MethodPlan, ExperimentError> {
             },
         },
         decay: number(train, "decay"),
+        cost: number(train, cost),
     };
     Ok(MethodPlan {
         label: setting.label.clone(),
         method,
-        shared: phase("epochs", rate),
-        personal: phase("personal_epochs", personal_rate),
+        shared: phase("epochs", rate, "cost"),
+        personal: phase("personal_epochs", personal_rate, "personal_cost"),
     })
 }
 

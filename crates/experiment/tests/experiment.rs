@@ -152,6 +152,7 @@ fn rules_reach_the_plan() {
         "devices.samples_per_second=50",
         "links.down=8Mbit",
         "links.latency=20ms",
+        "method.train.personal_cost=1.5",
     ];
     let plan = parse(TWO, &set).unwrap().plan().unwrap();
     assert_eq!(plan.protocol.schedule, formant_federation::Schedule::Buffered { size: 3 });
@@ -160,4 +161,6 @@ fn rules_reach_the_plan() {
     let profile = &plan.profile;
     assert_eq!((profile.samples_per_second, profile.down, profile.latency), (50.0, 1e6, 0.02));
     assert_eq!(profile.up, f64::INFINITY);
+    let costs = plan.methods.iter().map(|method| (method.shared.cost, method.personal.cost));
+    assert!(costs.eq([(1.0, 1.5); 2]));
 }

@@ -55,6 +55,14 @@ pub enum RuntimeError {
     /// A thread that reads or writes for the workers failed; whoever waits for it is told why.
     #[error(transparent)]
     Background(Arc<RuntimeError>),
+    /// A method whose speed cannot be measured, because its training goes wrong.
+    #[error("{method} cannot be measured: {why}\nhint: lower train.learning_rate")]
+    Unmeasured {
+        /// Its label.
+        method: String,
+        /// What went wrong.
+        why: String,
+    },
     /// A method failed where no client can be blamed.
     #[error(transparent)]
     Method(#[from] MethodError),

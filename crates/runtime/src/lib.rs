@@ -4,6 +4,7 @@ mod checkpoint;
 mod error;
 pub mod event;
 pub mod files;
+mod pace;
 mod plan;
 mod profile;
 mod recorder;
@@ -15,6 +16,7 @@ mod work;
 
 pub use checkpoint::{CHECKPOINT_FILE, Checkpoint};
 pub use error::RuntimeError;
+pub use pace::{Pace, Pacer, median_client};
 pub use plan::{Evaluation, MethodPlan, PhasePlan, RunPlan};
 pub use profile::{Equipment, Profile, Way};
 pub use recorder::{EVENTS_FILE, Observer, Quiet};

@@ -93,6 +93,8 @@ pub struct PhasePlan {
     pub first: PhaseSettings,
     /// Factor on the learning rate from one round to the next.
     pub decay: f64,
+    /// Device time of a sample on the virtual clock, as a multiple of plain training.
+    pub cost: f64,
 }
 
 impl PhasePlan {

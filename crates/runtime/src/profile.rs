@@ -78,8 +78,8 @@ pub enum Way {
 
 impl Equipment {
     /// Seconds for training on so many samples.
-    pub fn compute(&self, samples: u64) -> f64 {
-        samples as f64 / self.samples_per_second
+    pub fn compute(&self, samples: f64) -> f64 {
+        samples / self.samples_per_second
     }
 
     /// Samples that are trained on in so many seconds.
@@ -135,7 +135,7 @@ mod tests {
     #[test]
     fn times_are_what_the_units_say() {
         let even = Profile { device_spread: 0.0, ..PROFILE }.draw(1, 0);
-        assert_eq!((even.compute(500), even.samples(0.5)), (0.5, 500.0));
+        assert_eq!((even.compute(500.0), even.samples(0.5)), (0.5, 500.0));
         let mut rng = Rng::new(1, Stream::Test, 0, 0);
         assert!((even.transfer(2_000_000, Way::Up, &mut rng) - 2.02).abs() < 1e-12);
         assert!((even.transfer(2_000_000, Way::Down, &mut rng) - 0.52).abs() < 1e-12);

@@ -10,6 +10,7 @@ macro_rules! snapshot {
 }
 
 mod certificates;
+mod devices;
 mod interruption;
 mod listings;
 mod network;

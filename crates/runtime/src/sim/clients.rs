@@ -66,12 +66,13 @@ impl Drive<'_, '_> {
         let (start, equipment) = (since.seconds(), self.equipment(client));
         let desk = self.course.plan.desk(self.course.method, client);
         let seconds = (self.situation.now - since).as_secs_f64();
-        let (batches, mut samples) = desk.batches_within(equipment.samples(seconds));
+        let cost = self.course.method.personal.cost;
+        let (batches, mut samples) = desk.batches_within(equipment.samples(seconds) / cost);
         if desk.samples(round as usize, Phase::Personal) == 0 {
             // The method has nothing to train yet.
             samples = 0;
         }
-        let clock = Span { start, end: start + equipment.compute(samples) };
+        let clock = Span { start, end: start + equipment.compute(samples as f64 * cost) };
         self.order(client, (round, Phase::Personal, Some(batches)), clock);
         self.enter(clock.end, Happening::PersonalDone { client, round });
     }
@@ -104,9 +105,13 @@ impl Drive<'_, '_> {
     /// From when to when a phase of fixed epochs lasts.
     pub(super) fn lasting(&self, client: usize, (round, phase): (u64, Phase), from: Time) -> Span {
         let desk = self.course.plan.desk(self.course.method, client);
-        let samples = desk.samples(round as usize, phase);
+        let cost = match phase {
+            Phase::Shared => self.course.method.shared.cost,
+            Phase::Personal => self.course.method.personal.cost,
+        };
+        let work = desk.samples(round as usize, phase) as f64 * cost;
         let start = from.seconds();
-        Span { start, end: start + self.equipment(client).compute(samples) }
+        Span { start, end: start + self.equipment(client).compute(work) }
     }
 
     /// The place of an upload among those that come at the same time.

@@ -6,7 +6,7 @@ use core::time::Duration;
 use formant_federation::{Late, Schedule, Until};
 use formant_runtime::event::{Event, Phase, Ready};
 use formant_runtime::sim::Outcome;
-use formant_runtime::{Profile, RunPlan};
+use formant_runtime::{Pacer, Profile, RunPlan, median_client};
 
 /// Devices and links on which everything takes time, and for everybody another one.
 const TIMED: Profile = Profile {
@@ -70,7 +70,8 @@ fn a_phase_does_the_work_that_its_method_announces() {
 
 #[test]
 fn the_clock_is_what_the_units_say() {
-    // One client: 100 samples a second, 1 kB/s up, 2 kB/s down, a quarter of a second of latency.
+    // One client: 100 samples a second, of which one costs 3 in the shared phase and a half in the
+    // personal one; 1 kB/s up, 2 kB/s down, a quarter of a second of latency.
     let profile = Profile {
         samples_per_second: 100.0,
         device_spread: 0.0,
@@ -86,6 +87,7 @@ fn the_clock_is_what_the_units_say() {
         let plan = case.plan_with(|plan| {
             plan.profile = profile.clone();
             plan.protocol.schedule = schedule;
+            (plan.methods[0].shared.cost, plan.methods[0].personal.cost) = (3.0, 0.5);
             plan.federation.clients.truncate(1);
             plan.rounds = 2;
         });
@@ -97,7 +99,7 @@ fn the_clock_is_what_the_units_say() {
         });
         let (n, bytes) = (plan.federation.clients[0].train.len() as f64, bytes.unwrap());
         let (down, up) = (0.25 + bytes / 2e3, 0.25 + bytes / 1e3);
-        let (shared, personal) = (2.0 * n / 100.0, n / 100.0);
+        let (shared, personal) = (3.0 * 2.0 * n / 100.0, 0.5 * n / 100.0);
         let waits = schedule == Schedule::ComputeAndWait;
         let round = if waits {
             down + shared + personal + up
@@ -115,6 +117,24 @@ fn the_clock_is_what_the_units_say() {
         let idle = idle.unwrap();
         let busy = 2.0 * (shared + personal);
         assert!((idle.idle[0] - (idle.seconds - busy)).abs() < 1e-6, "{idle:?}");
+    }
+}
+
+#[test]
+fn every_phase_can_be_measured() {
+    for case in cases() {
+        let plan = case.plan();
+        let method = &plan.methods[0];
+        let mut pacer = Pacer::new(&plan, method).unwrap();
+        let (pace, last) = (pacer.lap().unwrap(), plan.rounds);
+        let desk = plan.desk(method, median_client(&plan));
+        for (phase, seconds) in [(Phase::Shared, pace.shared), (Phase::Personal, pace.personal)] {
+            let works = desk.samples(last, phase) > 0;
+            assert_eq!(seconds.is_some_and(|s| s > 0.0), works, "{case:?}, {phase:?}: {pace:?}");
+        }
+        let again = pacer.lap().unwrap();
+        let faster = pace.or_faster(again);
+        assert!(faster.shared <= pace.shared && faster.shared <= again.shared, "{case:?}");
     }
 }
 
