@@ -4,6 +4,7 @@ use crate::args::DevicesArgs;
 use crate::output::{markdown_table, print, print_json};
 use crate::run::{experiment, grouped};
 use anyhow::bail;
+use formant_experiment::Override;
 use formant_runtime::{MethodPlan, Pace, Pacer, RunPlan, median_client};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
@@ -43,7 +44,9 @@ pub(crate) fn devices(args: &DevicesArgs) -> anyhow::Result<ExitCode> {
             bail!("{flag} takes a number above 0, and {value} is none\nhint: for example {flag} 5");
         }
     }
-    let plan = experiment(&args.experiment, &[])?.plan()?;
+    // Rules that need a clock are no reason not to measure one.
+    let any_speed = Override::new(&["devices", "samples_per_second"], 1.0);
+    let plan = experiment(&args.experiment, &[any_speed])?.plan()?;
     let paces = measure(&plan, args)?;
     let figures = figures(&plan, &paces, args.slowdown)?;
     if args.json {
@@ -96,7 +99,7 @@ fn figures(plan: &RunPlan, paces: &[Pace], slowdown: f64) -> anyhow::Result<Figu
     let Some(plain) = paces.first().and_then(|pace| pace.shared) else {
         bail!("the client in the middle has no samples to train on\nhint: raise data.min_samples");
     };
-    // Two digits: a measurement has no more.
+    // Two decimals: a measurement has no more.
     let cost = |pace: Option<f64>| pace.map(|pace| (pace / plain * 100.0).round().max(1.0) / 100.0);
     let rate = |pace: Option<f64>| pace.map(|pace| 1.0 / pace);
     let methods = plan.methods.iter().zip(&paces[1..]).map(|(method, pace)| Row {
@@ -141,7 +144,7 @@ fn text(plan: &RunPlan, figures: &Figures) -> anyhow::Result<String> {
     let mut text = markdown_table(&cells);
     writeln!(
         text,
-        "\n- One core of this machine, {} with batches of {}, client {client} with {samples} samples; the fastest lap counts.\n\
+        "\n- One core of this machine, {} with batches of {} (plain SGD, and methods without a size of their own), client {client} with {samples} samples; the fastest lap counts.\n\
          - cost: time of a sample in units of plain SGD. A – has nothing to train.\n\n\
          In an experiment whose devices are {}:\n",
         figures.network,
@@ -165,7 +168,7 @@ fn text(plan: &RunPlan, figures: &Figures) -> anyhow::Result<String> {
     Ok(text)
 }
 
-/// Four digits that count, as TOML writes a number.
+/// At least four digits that count, as TOML writes a number.
 fn digits(x: f64) -> String {
     let places = (3 - x.abs().log10().floor() as i32).clamp(0, 12);
     let unit = 10f64.powi(places.max(0));

@@ -274,13 +274,13 @@ pub const TRAIN: &[Key] = &[
     ),
     key(
         "cost",
-        Kind::Above { min: 0.0, max: 1e6 },
+        Kind::Number { min: 0.001, max: 1e6 },
         Default::Number(1.0),
         "device time of a sample in the shared phase, in units of plain training; `formant devices` measures it",
     ),
     key(
         "personal_cost",
-        Kind::Above { min: 0.0, max: 1e6 },
+        Kind::Number { min: 0.001, max: 1e6 },
         Default::Number(1.0),
         "the same of the personal phase",
     ),

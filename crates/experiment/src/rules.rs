@@ -63,7 +63,7 @@ impl Experiment {
         if endless && protocol.personal.until == Until::Broadcast {
             return Err(ExperimentError::combination(
                 "`federation.personal_until = \"broadcast\"` needs devices that take time: they would train for ever until the broadcast comes",
-                "set devices.samples_per_second",
+                "set devices.samples_per_second; `formant devices` measures it",
             ));
         }
         Ok(())

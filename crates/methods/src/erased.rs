@@ -118,6 +118,8 @@ pub trait ErasedMethod: Send + Sync {
     fn shared_work(&self, samples: usize, epochs: usize) -> usize;
     /// See [`Method::personal_work`].
     fn personal_work(&self, samples: usize, epochs: usize, round: (usize, usize)) -> usize;
+    /// See [`Method::trains_plainly`].
+    fn trains_plainly(&self, round: (usize, usize)) -> bool;
     /// See [`Method::allows_stale_uploads`].
     fn allows_stale_uploads(&self) -> bool;
     /// An error unless an upload could be aggregated: its vectors have the right lengths and are
@@ -280,6 +282,10 @@ impl<M: Method> ErasedMethod for Erased<M> {
 
     fn shared_work(&self, samples: usize, epochs: usize) -> usize {
         self.method.shared_work(samples, epochs)
+    }
+
+    fn trains_plainly(&self, round: (usize, usize)) -> bool {
+        self.method.trains_plainly(round)
     }
 
     fn personal_work(&self, samples: usize, epochs: usize, round: (usize, usize)) -> usize {

@@ -216,6 +216,11 @@ impl Method for FedGen {
         Ok(Labelled { w, counts })
     }
 
+    fn trains_plainly(&self, (round, _): (usize, usize)) -> bool {
+        // There is no generator yet.
+        round <= 1
+    }
+
     fn upload_fault(&self, upload: &Labelled, network: &dyn Network) -> Option<String> {
         let (sent, classes) = (upload.counts.len(), network.classes());
         (sent != classes).then(|| format!("counts of {sent} classes where there are {classes}"))

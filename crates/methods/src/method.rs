@@ -102,6 +102,11 @@ pub trait Method: Send + Sync + 'static {
     ) -> usize {
         if self.has_personal_phase() { samples * epochs } else { 0 }
     }
+    /// Whether the shared phase of a round of so many is plain training, without what the method adds:
+    /// it then takes no longer than that.
+    fn trains_plainly(&self, (_round, _rounds): (usize, usize)) -> bool {
+        false
+    }
     /// Whether uploads may answer an older broadcast than the newest: if not, the method needs
     /// synchronous rounds.
     fn allows_stale_uploads(&self) -> bool {

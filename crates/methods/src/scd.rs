@@ -228,6 +228,10 @@ impl Method for Scd {
         if self.warming_up(round, rounds) { 0 } else { samples * epochs }
     }
 
+    fn trains_plainly(&self, (round, rounds): (usize, usize)) -> bool {
+        self.warming_up(round, rounds)
+    }
+
     fn has_personal_phase(&self) -> bool {
         true
     }

@@ -183,6 +183,15 @@ impl Desk<'_> {
         samples as u64
     }
 
+    /// Device time of a sample in a round's phase, in units of plain training.
+    pub fn cost(&self, round: usize, phase: Phase) -> f64 {
+        match phase {
+            Phase::Shared if self.plan.method.trains_plainly((round, self.rounds)) => 1.0,
+            Phase::Shared => self.plan.shared.cost,
+            Phase::Personal => self.plan.personal.cost,
+        }
+    }
+
     /// Of a personal phase without an end: how many batches it takes to go on with so many samples
     /// and to finish the batch then under way, and how many samples these are.
     pub fn batches_within(&self, samples: f64) -> (u64, u64) {

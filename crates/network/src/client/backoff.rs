@@ -9,7 +9,7 @@ pub(crate) struct Backoff {
 }
 
 impl Backoff {
-    const FIRST: Duration = Duration::from_millis(100);
+    pub(crate) const FIRST: Duration = Duration::from_millis(100);
     const LONGEST: Duration = Duration::from_secs(15);
 
     pub(crate) fn new(server: &str) -> Self {
@@ -28,7 +28,7 @@ impl Backoff {
         let share = 0.5 + 0.5 * (self.salt as f64 / u64::MAX as f64);
         let pause = self.pause.mul_f64(share);
         self.pause = (2 * self.pause).min(Self::LONGEST);
-        Duration::from_millis(pause.as_millis() as u64)
+        pause
     }
 }
 

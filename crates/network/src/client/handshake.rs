@@ -5,9 +5,20 @@ use rustls::{AlertDescription, CertificateError, InvalidMessage};
 use std::error::Error;
 
 /// An error that a new try will meet again: the two sides do not accept each other.
-pub(crate) fn lasting(server: &str, error: &(dyn Error + 'static)) -> Option<NetworkError> {
-    let server = server.to_owned();
-    match tls_error(error)? {
+///
+/// A client that was welcomed before has the right papers and the right address: then it is the way or
+/// the server that is not as it was, and may be again. Only a revocation is meant for good.
+pub(crate) fn lasting(
+    (server, welcomed): (&str, bool),
+    error: &(dyn Error + 'static),
+) -> Option<NetworkError> {
+    let (server, error) = (server.to_owned(), tls_error(error)?);
+    let is_revoked =
+        matches!(error, rustls::Error::AlertReceived(AlertDescription::CertificateRevoked));
+    if welcomed && !is_revoked {
+        return None;
+    }
+    match error {
         rustls::Error::InvalidCertificate(why) => {
             let (reason, hint) = distrust(why);
             Some(NetworkError::Distrusted { server, reason, hint })
@@ -27,13 +38,14 @@ pub(crate) fn lasting(server: &str, error: &(dyn Error + 'static)) -> Option<Net
     }
 }
 
-/// Plain words to a server that wants TLS.
-pub(crate) fn wants_tls(server: &str) -> NetworkError {
-    NetworkError::Refused {
+/// The same of a client without TLS: a server that wants it answers a plain greeting with an alert,
+/// which is no frame of HTTP/2.
+pub(crate) fn wants_tls(server: &str, error: &(dyn Error + 'static)) -> Option<NetworkError> {
+    causes(error).contains("frame with invalid size").then(|| NetworkError::Refused {
         server: server.into(),
         reason: "it does not understand a client without TLS".into(),
         hint: "join with --identity BUNDLE, or look at the port",
-    }
+    })
 }
 
 /// What this client has against the server's certificate.
@@ -41,7 +53,7 @@ fn distrust(why: &CertificateError) -> (String, &'static str) {
     use CertificateError as Why;
     let hint = match why {
         Why::NotValidForName | Why::NotValidForNameContext { .. } => {
-            "give a name that its certificate has with --server-name, or make it one for this host: `formant cert init --host NAME`"
+            "give a name that its certificate has with --server-name, or make it one for this host: `formant cert server --host NAME`"
         }
         Why::UnknownIssuer | Why::BadSignature => {
             "another authority has made it: use the bundle that the server's authority has made for this client"
@@ -50,9 +62,9 @@ fn distrust(why: &CertificateError) -> (String, &'static str) {
         | Why::ExpiredContext { .. }
         | Why::NotValidYet
         | Why::NotValidYetContext { .. } => {
-            "look at the clocks of both hosts, or give the server a new certificate: `formant cert init`"
+            "look at the clocks of both hosts, or give the server a new certificate: `formant cert server --host NAME`"
         }
-        _ => "give the server a certificate that `formant cert init` has made",
+        _ => "give the server a new certificate: `formant cert server --host NAME`",
     };
     (format!("its certificate does not hold: {why}"), hint)
 }
@@ -63,7 +75,10 @@ fn refusal(alert: AlertDescription) -> Option<(&'static str, &'static str)> {
     let anew = "ask for a new certificate: `formant cert client NAME`";
     Some(match alert {
         Alert::CertificateRevoked => ("the certificate is revoked", anew),
-        Alert::CertificateExpired => ("the certificate has expired, by the server's clock", anew),
+        Alert::CertificateExpired => (
+            "the certificate is not valid at this time, by the server's clock",
+            "look at the clocks of both hosts, or ask for a new certificate: `formant cert client NAME`",
+        ),
         Alert::UnknownCA | Alert::DecryptError => (
             "another authority has made the certificate",
             "use the bundle that the server's authority has made for this client",

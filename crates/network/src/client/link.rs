@@ -4,24 +4,26 @@
 use super::backoff::Backoff;
 use super::handshake::{causes, lasting, wants_tls};
 use super::mind::Notice;
-use super::transfer::{self, Caller, Lost, Progress, Signer};
+use super::session::Running;
+use super::transfer::{Caller, Lost, Progress, Signer};
 use crate::durable::Named;
 use crate::error::NetworkError;
 use crate::identity::ClientIdentity;
 use crate::stream::{Limits, Line, Metered, Traffic};
-use crate::wire::{VERSION, confused, proto, role_from_wire};
+use crate::wire::{VERSION, confused, proto};
 use hyper_util::rt::TokioIo;
 use proto::federation_client::FederationClient;
 use proto::order::Order;
 use rustls::pki_types::ServerName;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant};
 use tokio::io::AsyncBufReadExt;
 use tokio::net::TcpStream;
 use tokio::sync::mpsc::UnboundedReceiver;
-use tokio::task::{AbortHandle, JoinSet};
+use tokio::task::JoinSet;
 use tokio_rustls::TlsConnector;
 use tonic::metadata::MetadataValue;
 use tonic::transport::{Channel, Endpoint};
@@ -36,10 +38,9 @@ const PING: Duration = Duration::from_secs(10);
 const PONG: Duration = Duration::from_secs(30);
 /// A session that has lasted so long was a good one.
 const STABLE: Duration = Duration::from_secs(10);
-/// How long transfers may take to end when the line is broken.
-const DRAIN: Duration = Duration::from_secs(1);
-/// How long a farewell may take.
-pub(super) const LEAVE: Duration = Duration::from_secs(5);
+/// How long a farewell may take, and how often it is tried.
+const LEAVE: Duration = Duration::from_secs(5);
+const FAREWELLS: usize = 3;
 /// Bytes of one transfer that may be on their way unread.
 const WINDOW: u32 = 1 << 20;
 
@@ -87,11 +88,13 @@ pub(crate) struct Link {
     pub(crate) limits: Limits,
     pub(crate) traffic: Arc<Traffic>,
     pub(crate) progress: Arc<Progress>,
+    /// Whether the server has let this client in before.
+    pub(crate) welcomed: AtomicBool,
     pub(crate) notices: Sender<Notice>,
 }
 
 /// Why a session has ended.
-enum Ended {
+pub(super) enum Ended {
     /// The line is gone, or the server is.
     Lost(String),
     /// The run is over.
@@ -106,16 +109,9 @@ impl From<Lost> for Ended {
     }
 }
 
-/// What a task of a session has brought.
-enum Brought {
-    Broadcast { round: u64, role: formant_federation::Role, file: Option<Named> },
-    Last { round: u64, file: Option<Named> },
-    Verdict { round: u64, verdict: proto::Verdict },
-}
-
 impl Link {
     /// Stays connected until the run is over.
-    pub(crate) async fn run(self, mut commands: UnboundedReceiver<Command>) {
+    pub(crate) async fn run(self: Arc<Self>, mut commands: UnboundedReceiver<Command>) {
         let mut backoff = Backoff::new(&self.server);
         loop {
             let ended = match self.connect().await {
@@ -134,12 +130,38 @@ impl Link {
                 backoff.reset();
             }
             let pause = backoff.next();
-            warn!(server = self.server, why, again_in = ?pause, "not connected");
+            let again_in = Duration::from_millis(pause.as_millis() as u64);
+            warn!(server = self.server, why, ?again_in, "not connected");
             if self.notices.send(Notice::Disconnected).is_err() {
                 return;
             }
             tokio::time::sleep(pause).await;
         }
+    }
+
+    /// Tells the server not to wait for this client any more. If that fails it waits for nothing, but
+    /// not for ever.
+    pub(crate) async fn farewell(&self) {
+        let said = async {
+            for _ in 0..FAREWELLS {
+                if let Ok(channel) = self.connect().await
+                    && self.caller(channel).leave(proto::Farewell {}).await.is_ok()
+                {
+                    return;
+                }
+                tokio::time::sleep(Backoff::FIRST).await;
+            }
+        };
+        let _ = tokio::time::timeout(LEAVE, said).await;
+    }
+
+    fn caller(&self, channel: Channel) -> Caller {
+        let name = match &self.identity {
+            Identity::Name(name) => MetadataValue::try_from(name).ok(),
+            Identity::Certificate { .. } => None,
+        };
+        FederationClient::with_interceptor(channel, Signer(name))
+            .max_decoding_message_size(usize::MAX)
     }
 
     async fn connect(&self) -> Result<Channel, Ended> {
@@ -180,7 +202,12 @@ impl Link {
 
     /// A connection that failed.
     fn broken(&self, error: &(dyn std::error::Error + 'static)) -> Ended {
-        lasting(&self.server, error).map_or_else(|| Ended::Lost(causes(error)), Ended::Refused)
+        let welcomed = self.welcomed.load(Relaxed);
+        let lasting = lasting((&self.server, welcomed), error).or_else(|| {
+            let is_plain = matches!(self.identity, Identity::Name(_));
+            if is_plain && !welcomed { wants_tls(&self.server, error) } else { None }
+        });
+        lasting.map_or_else(|| Ended::Lost(causes(error)), Ended::Refused)
     }
 
     /// One connection from its welcome to its end.
@@ -190,21 +217,9 @@ impl Link {
         commands: &mut UnboundedReceiver<Command>,
         backoff: &mut Backoff,
     ) -> Ended {
-        let name = match &self.identity {
-            Identity::Name(name) => MetadataValue::try_from(name).ok(),
-            Identity::Certificate { .. } => None,
-        };
-        let mut caller = FederationClient::with_interceptor(channel, Signer(name))
-            .max_decoding_message_size(usize::MAX);
-        let mut orders = match caller.join(proto::Hello { version: VERSION }).await {
+        let mut caller = self.caller(channel);
+        let mut orders = match caller.join(proto::Hello { version: VERSION, born: now() }).await {
             Ok(orders) => orders.into_inner(),
-            // A server that wants TLS answers a plain greeting with an alert, which is no HTTP/2.
-            Err(status)
-                if matches!(self.identity, Identity::Name(_))
-                    && status.message().starts_with("h2 protocol error") =>
-            {
-                return Ended::Refused(wants_tls(&self.server));
-            }
             Err(status) => return self.rejected(&status),
         };
         let first = orders.message().await;
@@ -214,6 +229,7 @@ impl Link {
             Err(status) => return self.rejected(&status),
         };
         info!(server = self.server, "connected");
+        self.welcomed.store(true, Relaxed);
         // What was to be sent before the connection was lost is asked for anew.
         while commands.try_recv().is_ok() {}
         let mut session = Running {
@@ -223,7 +239,6 @@ impl Link {
             packing: (welcome.encoding, welcome.precision),
             tasks: JoinSet::new(),
             download: None,
-            over: false,
         };
         if self.notices.send(Notice::Connected(Box::new(welcome))).is_err() {
             return Ended::Over;
@@ -236,9 +251,9 @@ impl Link {
                     Ok(None) => Some(Ended::Lost("the server has closed the connection".into())),
                     Err(status) => Some(self.rejected(&status)),
                 },
-                command = commands.recv() => if let Some(command) = command { session.send(command); None } else {
-                    session.leave().await;
-                    Some(Ended::Over)
+                command = commands.recv() => match command {
+                    Some(command) => { session.send(command); None }
+                    None => Some(Ended::Over),
                 },
                 Some(brought) = session.tasks.join_next() => {
                     // A welcome alone is no sign of health: with transfers that fail at once, every
@@ -253,10 +268,8 @@ impl Link {
                 backoff.reset();
             }
             if let Some(ended) = ended {
-                if let Ended::Lost(_) = ended {
-                    session.drain().await;
-                }
-                return ended;
+                let is_lost = matches!(ended, Ended::Lost(_));
+                return if is_lost && session.drain().await { Ended::Over } else { ended };
             }
         }
     }
@@ -278,137 +291,8 @@ impl Link {
     }
 }
 
-/// A session under way.
-struct Running<'l> {
-    link: &'l Link,
-    caller: Caller,
-    chunk: usize,
-    packing: (i32, i32),
-    tasks: JoinSet<Result<Brought, Lost>>,
-    /// The broadcast that is coming: a newer one takes its place.
-    download: Option<AbortHandle>,
-    /// The run is over, and what the server had to give is here.
-    over: bool,
-}
-
-impl Running<'_> {
-    fn take(&mut self, order: proto::Order) -> Option<Ended> {
-        match order.order {
-            Some(Order::Broadcast(order)) => {
-                let (round, role) = (order.round, role_from_wire(order.role()));
-                let Some(file) = order.file else {
-                    return Some(Ended::Refused(confused("a broadcast without a file")));
-                };
-                let (by, states) = (self.way(), self.link.states.clone());
-                let task = self.tasks.spawn(async move {
-                    let file = transfer::download(by, &states, round, file).await?;
-                    Ok(Brought::Broadcast { round, role, file })
-                });
-                if let Some(older) = self.download.replace(task) {
-                    older.abort();
-                }
-                None
-            }
-            Some(Order::Dismiss(order)) => self.dismissed(order),
-            Some(Order::Welcome(_)) | None => {
-                Some(Ended::Refused(confused("an order that is no order")))
-            }
-        }
-    }
-
-    fn dismissed(&mut self, order: proto::Dismiss) -> Option<Ended> {
-        if order.cause() == proto::dismiss::Cause::Replaced {
-            return Some(Ended::Refused(NetworkError::Refused {
-                server: self.link.server.clone(),
-                reason: "another process has joined under the same name".into(),
-                hint: "run one client for each name",
-            }));
-        }
-        // Nobody waits for an upload any more.
-        self.tasks.abort_all();
-        let Some(proto::Broadcast { round, file: Some(file), .. }) = order.last else {
-            self.over = true;
-            let told = self.link.notices.send(Notice::Dismissed { last: None });
-            return told.is_err().then_some(Ended::Over);
-        };
-        let (by, states) = (self.way(), self.link.states.clone());
-        self.tasks.spawn(async move {
-            let file = transfer::download(by, &states, round, file).await?;
-            Ok(Brought::Last { round, file })
-        });
-        None
-    }
-
-    /// What a transfer goes by.
-    fn way(&self) -> (Caller, Arc<Progress>) {
-        (self.caller.clone(), self.link.progress.clone())
-    }
-
-    fn send(&mut self, command: Command) {
-        let (mut caller, progress) = self.way();
-        let (chunk, states) = (self.chunk, self.link.states.clone());
-        match command {
-            Command::Upload { round, file, samples } => {
-                let header = proto::UploadHeader {
-                    round,
-                    file: Some(proto::File { bytes: file.bytes, hash: file.hash_bytes() }),
-                    encoding: self.packing.0,
-                    precision: self.packing.1,
-                    samples,
-                };
-                let path = states.join(&file.file);
-                self.tasks.spawn(async move {
-                    let verdict = transfer::upload((caller, progress), header, path, chunk).await?;
-                    Ok(Brought::Verdict { round, verdict })
-                });
-            }
-            Command::Fail { round, why } => {
-                self.tasks.spawn(async move {
-                    let told = caller.fail(proto::Failure { round, reason: why }).await;
-                    let verdict = told.map_err(Lost::from)?.into_inner();
-                    Ok(Brought::Verdict { round, verdict })
-                });
-            }
-        }
-    }
-
-    /// On a broken line transfers end by themselves, once they have kept what had still arrived.
-    async fn drain(&mut self) {
-        let rest = async {
-            while let Some(brought) = self.tasks.join_next().await {
-                self.bring(brought);
-            }
-        };
-        let _ = tokio::time::timeout(DRAIN, rest).await;
-    }
-
-    fn bring(
-        &mut self,
-        brought: Result<Result<Brought, Lost>, tokio::task::JoinError>,
-    ) -> Option<Ended> {
-        // A download that was given up for a newer one is no news.
-        let brought = brought.ok()?;
-        let notice = match brought {
-            Err(lost) => return Some(lost.into()),
-            // The server has a newer broadcast, of which it will tell.
-            Ok(Brought::Broadcast { file: None, .. }) => return None,
-            Ok(Brought::Broadcast { round, role, file: Some(file) }) => {
-                Notice::Broadcast { round, role, file }
-            }
-            Ok(Brought::Last { round, file }) => {
-                self.over = true;
-                Notice::Dismissed { last: file.map(|file| (round, file)) }
-            }
-            Ok(Brought::Verdict { round, verdict }) => Notice::Verdict { round, verdict },
-        };
-        self.link.notices.send(notice).is_err().then_some(Ended::Over)
-    }
-
-    /// Tells the server not to wait, if the client has come to the end of the run.
-    async fn leave(&mut self) {
-        if self.over {
-            let said = self.caller.leave(proto::Farewell {});
-            let _ = tokio::time::timeout(LEAVE, said).await;
-        }
-    }
+/// Nanoseconds since 1970.
+fn now() -> u64 {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    now.map_or(0, |since| since.as_nanos() as u64)
 }

@@ -5,6 +5,7 @@ mod handshake;
 mod link;
 mod mind;
 mod plan;
+mod session;
 mod summary;
 mod training;
 mod transfer;
@@ -20,6 +21,7 @@ use link::Link;
 use mind::{Notice, Waiting};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use tokio::sync::oneshot;
 use vault::Vault;
 
@@ -57,20 +59,21 @@ pub async fn join(
     let (vault, begun) = Vault::open(&options.state)?;
     let (notices, inbox) = std::sync::mpsc::channel();
     let (commands, orders) = tokio::sync::mpsc::unbounded_channel();
-    let link = Link {
+    let link = Arc::new(Link {
         server: options.server,
         identity: options.identity,
         states: vault.states(),
         limits: Limits::both(options.rate_limit),
         traffic: Arc::new(Traffic::default()),
         progress: Arc::default(),
+        welcomed: AtomicBool::new(false),
         notices: notices.clone(),
-    };
+    });
     let (ended, end) = oneshot::channel();
     let waiting =
         Waiting { vault, source: options.source, inbox, notices: notices.clone(), commands };
     std::thread::spawn(move || ended.send(waiting.run(begun)));
-    let mut link = tokio::spawn(link.run(orders));
+    let connection = tokio::spawn(link.clone().run(orders));
     tokio::pin!(end);
     let outcome = tokio::select! {
         outcome = &mut end => outcome,
@@ -79,10 +82,10 @@ pub async fn join(
             end.await
         }
     };
+    connection.abort();
     if let Ok(Ok(Some(_))) = outcome {
-        // The run is over, and the server is told so.
-        let _ = tokio::time::timeout(link::LEAVE, &mut link).await;
+        // The run is over and everything is kept: only now the server need not stay.
+        link.farewell().await;
     }
-    link.abort();
     outcome.map_err(|_| NetworkError::Stopped { what: "client" })?
 }

@@ -6,6 +6,7 @@ use bytes::Bytes;
 use proto::federation_client::FederationClient;
 use proto::upload_part::Part;
 use proto::verdict::Kind;
+use std::collections::BTreeMap;
 use std::io::SeekFrom;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -64,22 +65,31 @@ pub(crate) struct Progress(Mutex<Steps>);
 #[derive(Default)]
 struct Steps {
     further: bool,
-    /// The round of the latest upload and how much of it the server had.
-    upload: (u64, u64),
+    /// How far each transfer has come: what is fetched or sent a second time is no progress.
+    marks: BTreeMap<(Way, u64), u64>,
 }
 
-impl Progress {
-    /// Something of a broadcast is on disk.
-    fn received(&self) {
-        self.steps().further = true;
-    }
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Way {
+    Down,
+    Up,
+}
 
-    /// The server has so much of an upload.
-    fn sent(&self, round: u64, offset: u64) {
+/// Transfers that are remembered; older ones are over.
+const MARKS: usize = 64;
+
+impl Progress {
+    /// So much of a round's broadcast is on disk, or the server has so much of its upload.
+    fn reached(&self, way: Way, round: u64, offset: u64) {
         let mut steps = self.steps();
-        let before = if steps.upload.0 == round { steps.upload.1 } else { 0 };
-        steps.further |= offset > before;
-        steps.upload = (round, offset);
+        let mark = steps.marks.entry((way, round)).or_default();
+        let further = offset > *mark;
+        *mark = offset.max(*mark);
+        steps.further |= further;
+        while steps.marks.len() > MARKS {
+            let oldest = steps.marks.keys().min_by_key(|(_, round)| *round).copied();
+            oldest.and_then(|key| steps.marks.remove(&key));
+        }
     }
 
     /// Whether there was any since the last time.
@@ -170,8 +180,8 @@ async fn fetch(
         file.write_all(&chunk.data).await?;
         // Nothing may be written later, when another connection goes on with the file.
         file.flush().await?;
-        progress.received();
         offset += chunk.data.len() as u64;
+        progress.reached(Way::Down, round, offset);
     }
     Ok(true)
 }
@@ -189,7 +199,7 @@ pub(crate) async fn upload(
         let verdict = if let Some(verdict) = resumed.verdict {
             verdict
         } else {
-            progress.sent(header.round, resumed.offset);
+            progress.reached(Way::Up, header.round, resumed.offset);
             send(&mut caller, &header, &path, (resumed.offset, size)).await?
         };
         match verdict.kind() {
@@ -240,14 +250,22 @@ mod tests {
     #[test]
     fn progress_is_what_was_not_there_before() {
         let progress = Progress::default();
-        progress.sent(1, 0);
-        assert!(!progress.take());
-        for (round, offset, further) in [(1, 10, true), (1, 10, false), (1, 30, true), (2, 5, true)]
-        {
-            progress.sent(round, offset);
+        for (way, round, offset, further) in [
+            (Way::Up, 1, 0, false),
+            (Way::Up, 1, 10, true),
+            (Way::Up, 2, 5, true),
+            (Way::Up, 1, 10, false),
+            (Way::Up, 1, 30, true),
+            (Way::Down, 1, 20, true),
+            // Fetched anew, because it was damaged.
+            (Way::Down, 1, 10, false),
+        ] {
+            progress.reached(way, round, offset);
             assert_eq!(progress.take(), further, "{offset} of round {round}");
         }
-        progress.received();
-        assert!(progress.take() && !progress.take());
+        for round in 0..1_000 {
+            progress.reached(Way::Down, round, 1);
+        }
+        assert!(progress.take() && !progress.take() && progress.steps().marks.len() <= MARKS);
     }
 }

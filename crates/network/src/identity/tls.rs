@@ -165,6 +165,9 @@ impl ClientIdentity {
     }
 }
 
+/// Why nobody is let in for the moment.
+const NO_LIST: &str = "the list of revoked certificates cannot be read";
+
 /// Accepts the clients of the authority that are not revoked by now.
 #[derive(Debug)]
 struct Unrevoked {
@@ -188,8 +191,9 @@ impl ClientCertVerifier for Unrevoked {
         match self.revocations.contains(&serial) {
             Ok(false) => Ok(verified),
             Ok(true) => Err(CertificateError::Revoked.into()),
-            // Without a list there is no telling, so nobody is let in.
-            Err(_) => Err(CertificateError::UnknownRevocationStatus.into()),
+            // Without a list there is no telling, so nobody is let in. Nor is anybody told that its
+            // certificate is at fault: the list may be about to be replaced.
+            Err(_) => Err(Error::General(NO_LIST.into())),
         }
     }
 

@@ -3,6 +3,7 @@
 
 use super::aggregation::{self, Aggregation};
 use super::core::Core;
+use super::presence::Present;
 use super::status::Status;
 use super::vault::{End, Manifest, Vault};
 use super::verdict::{Fault, of_actions};
@@ -28,7 +29,7 @@ pub(crate) type Reply = oneshot::Sender<Result<proto::Verdict, Fault>>;
 /// What happens to the server.
 pub(crate) enum Message {
     /// A control stream has opened.
-    Joined { client: usize, session: u64, orders: Orders },
+    Joined { client: usize, present: Present },
     /// It has ended.
     Left { client: usize, session: u64 },
     /// A client knows that the run is over, and has the last model.
@@ -56,13 +57,13 @@ const BATCH: usize = 256;
 
 pub(crate) struct Actor {
     pub(super) core: Arc<Core>,
-    pub(super) vault: Arc<Vault>,
+    pub(super) vault: Vault,
     pub(super) manifest: Manifest,
     pub(super) journal: Journal,
     pub(super) inbox: Receiver<Message>,
     /// The method's state; away while an aggregation works on it.
     pub(super) server: Option<Value>,
-    pub(super) present: BTreeMap<usize, (u64, Orders)>,
+    pub(super) present: BTreeMap<usize, Present>,
     /// Who has said that it needs nothing more.
     pub(super) content: HashSet<usize>,
     /// Uploads that have been aggregated, to be removed once that is durable.
@@ -89,7 +90,7 @@ struct Outcome {
 impl Actor {
     pub(crate) fn new(
         core: Arc<Core>,
-        (vault, manifest): (Arc<Vault>, Manifest),
+        (vault, manifest): (Vault, Manifest),
         inbox: Receiver<Message>,
         over: watch::Sender<Over>,
     ) -> Result<Self, NetworkError> {
@@ -141,6 +142,7 @@ impl Actor {
         for taken in 1.. {
             if matches!(message, Message::Stop) {
                 self.commit()?;
+                self.wait_for_aggregation();
                 return Ok(false);
             }
             changed |= self.take(message, &mut outcomes)?;
@@ -163,6 +165,15 @@ impl Actor {
         Ok(true)
     }
 
+    /// Lets an aggregation under way come to its end, which is not counted: it works in the folder, and
+    /// whoever opens that next must have it alone.
+    fn wait_for_aggregation(&self) {
+        while self.server.is_none()
+            && let Ok(message) = self.inbox.recv()
+            && !matches!(message, Message::Aggregated(_))
+        {}
+    }
+
     /// The next message, or a tick when it is time.
     fn wait(&mut self) -> Message {
         let now = self.now();
@@ -183,10 +194,11 @@ impl Actor {
         outcomes: &mut Vec<Outcome>,
     ) -> Result<bool, NetworkError> {
         match message {
-            Message::Joined { client, session, orders } => {
-                self.joined(client, session, orders);
-                let actions = self.handle(Event::Joined { client })?;
-                outcomes.push(Outcome { actions, reply: None });
+            Message::Joined { client, present } => {
+                if self.joined(client, present) {
+                    let actions = self.handle(Event::Joined { client })?;
+                    outcomes.push(Outcome { actions, reply: None });
+                }
                 return Ok(false);
             }
             Message::Left { client, session } => {
@@ -269,8 +281,8 @@ impl Actor {
                         Some(End { stopped: Some(_), .. }) => proto::dismiss::Cause::Abandoned,
                         _ => proto::dismiss::Cause::Finished,
                     };
-                    if let Some((_, orders)) = self.present.get(&client) {
-                        let _ = orders.try_send(Ok(self.dismissal(cause)));
+                    if let Some(present) = self.present.get(&client) {
+                        let _ = present.orders.try_send(Ok(self.dismissal(cause)));
                     }
                 }
                 // Verdicts went out with the reply; the end is in the manifest; `wait` knows when to
@@ -292,7 +304,8 @@ impl Actor {
         let Some(server) = self.server.take() else { return };
         let job = aggregation::Job {
             core: self.core.clone(),
-            vault: self.vault.clone(),
+            states: self.vault.states(),
+            received: self.vault.uploads(),
             broadcasts: self.manifest.broadcasts.clone(),
             round,
             uploads,

@@ -4,7 +4,7 @@
 use super::actor::Message;
 use super::core::Core;
 use super::upload::read_kept;
-use super::vault::{self, Kept, Vault};
+use super::vault::{self, Kept};
 use crate::codec::expand;
 use crate::durable::Named;
 use crate::error::NetworkError;
@@ -14,13 +14,17 @@ use formant_methods::{Central, MethodError, Parcel, Value};
 use formant_numerics::{Rng, Stream, Worker};
 use formant_runtime::event::Score;
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
 /// What is to be aggregated.
 pub(crate) struct Job {
     pub(crate) core: Arc<Core>,
-    pub(crate) vault: Arc<Vault>,
+    /// The folders of states and of uploads. The lock stays with the actor: what is scored after the
+    /// aggregation does not keep the run.
+    pub(crate) states: PathBuf,
+    pub(crate) received: PathBuf,
     pub(crate) broadcasts: BTreeMap<u64, Named>,
     pub(crate) round: u64,
     /// Clients with the rounds that their uploads answer, ascending.
@@ -81,7 +85,7 @@ impl Job {
             Err(error) => return Err(error.into()),
         }
         let wiring = &self.core.wiring;
-        let kept = vault::keep(&self.vault.states(), wiring, &server, round)?;
+        let kept = vault::keep(&self.states, wiring, &server, round)?;
         let seconds = started.elapsed().as_secs_f64();
         let model = if is_last { wiring.method().method.global_model(&server)? } else { None };
         let score = model.and_then(|model| self.score(&model));
@@ -116,7 +120,7 @@ impl Job {
         rules: &Protocol,
     ) -> Result<Parcel, MethodError> {
         let storage = |error: String| MethodError::Storage(error);
-        let (header, mut message) = read_kept(&self.core, &self.vault.uploads(), (client, round))
+        let (header, mut message) = read_kept(&self.core, &self.received, (client, round))
             .map_err(|error| storage(error.to_string()))?;
         let staleness = self.round.saturating_sub(round);
         let mut weight = header.samples as f64;
@@ -137,7 +141,7 @@ impl Job {
                 "restore the whole state folder from a copy",
             )
         })?;
-        decode_broadcast(&self.core, named, &self.vault.states())
+        decode_broadcast(&self.core, named, &self.states)
     }
 
     /// Scores a model on the dataset's own test images, if they are here.

@@ -14,6 +14,7 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpListener;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+use tokio::task::JoinHandle;
 use tokio_rustls::TlsAcceptor;
 use tonic::transport::server::Connected;
 use tracing::{debug, warn};
@@ -81,12 +82,12 @@ pub(crate) fn accept(
     core: Arc<Core>,
     listener: TcpListener,
     tls: Option<TlsAcceptor>,
-) -> mpsc::Receiver<io::Result<Guest>> {
+) -> (mpsc::Receiver<io::Result<Guest>>, JoinHandle<()>) {
     let (guests, door) = mpsc::channel(16);
     let places = Arc::new(Semaphore::new(core.wiring.settings.max_clients));
     let handshakes = Arc::new(Semaphore::new(HANDSHAKES));
     let limits = Limits::both(core.wiring.settings.rate_limit);
-    tokio::spawn(async move {
+    let accepting = tokio::spawn(async move {
         while !guests.is_closed() {
             let (socket, from) = tokio::select! {
                 accepted = listener.accept() => match accepted {
@@ -125,7 +126,7 @@ pub(crate) fn accept(
             });
         }
     });
-    door
+    (door, accepting)
 }
 
 /// Gives a connection a place, or says why it gets none.

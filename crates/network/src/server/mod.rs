@@ -137,7 +137,7 @@ impl RunningServer {
         ));
         let (over_sender, over) = watch::channel(Over::default());
         let (ended, actor_end) = oneshot::channel();
-        let actor = Actor::new(core.clone(), (Arc::new(vault), manifest), inbox, over_sender)?;
+        let actor = Actor::new(core.clone(), (vault, manifest), inbox, over_sender)?;
         std::thread::spawn(move || ended.send(actor.run()));
         let mut running = Self {
             address: local(&listener)?,
@@ -160,7 +160,9 @@ impl RunningServer {
     }
 
     fn serve(&mut self, core: Arc<Core>, listener: TcpListener, tls: Option<TlsAcceptor>) {
-        let guests = ReceiverStream::new(listener::accept(core.clone(), listener, tls));
+        let (guests, accepting) = listener::accept(core.clone(), listener, tls);
+        let guests = ReceiverStream::new(guests);
+        self.tasks.push(accepting);
         let (stop, stopped) = oneshot::channel();
         self.stop = Some(stop);
         // A chunk, its numbers and some room.
@@ -246,8 +248,10 @@ impl RunningServer {
             let _ = self.core.actor.send(Message::Stop);
             (&mut self.actor).await
         };
-        for task in &self.tasks {
+        for task in self.tasks {
             task.abort();
+            // What it holds, such as a port, is free once it is gone.
+            let _ = task.await;
         }
         ended.map_err(|_| stopped())??;
         Ok(self.over.borrow().end.clone())

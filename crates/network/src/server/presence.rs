@@ -7,19 +7,35 @@ use formant_federation::Event;
 use std::sync::atomic::Ordering::Relaxed;
 use tracing::{info, warn};
 
+/// The control stream of a client that is there.
+pub(crate) struct Present {
+    pub(crate) session: u64,
+    /// When the client made the connection, by its own clock.
+    pub(crate) born: u64,
+    pub(crate) orders: Orders,
+}
+
 impl Actor {
-    pub(super) fn joined(&mut self, client: usize, session: u64, orders: Orders) {
+    /// True if the client is there by this connection now.
+    pub(super) fn joined(&mut self, client: usize, present: Present) -> bool {
+        if self.present.get(&client).is_some_and(|other| other.born > present.born) {
+            // The greeting of a connection that the client has given up for the one that is there. If
+            // somebody still listens to it, a clock was set back: it may try again.
+            info!(client = self.core.name(client), "an older connection comes late");
+            return false;
+        }
         info!(client = self.core.name(client), "joined");
-        if let Some((_, replaced)) = self.present.insert(client, (session, orders)) {
+        if let Some(replaced) = self.present.insert(client, present) {
             let cause = proto::dismiss::Cause::Replaced;
-            let _ = replaced.try_send(Ok(self.dismissal(cause)));
+            let _ = replaced.orders.try_send(Ok(self.dismissal(cause)));
         }
         self.core.metrics.present.store(self.present.len() as u64, Relaxed);
+        true
     }
 
     pub(super) fn left(&mut self, client: usize, session: u64) -> Result<(), NetworkError> {
         // Another connection of the same client may have taken its place.
-        if self.present.get(&client).is_none_or(|(current, _)| *current != session) {
+        if self.present.get(&client).is_none_or(|present| present.session != session) {
             return Ok(());
         }
         info!(client = self.core.name(client), "left");
@@ -51,7 +67,7 @@ impl Actor {
 
     /// Sends an order. A client that does not read its orders is cut off and may come back.
     pub(super) fn send(&mut self, client: usize, order: proto::order::Order) {
-        let Some((session, orders)) = self.present.get(&client) else { return };
+        let Some(Present { session, orders, .. }) = self.present.get(&client) else { return };
         if orders.try_send(Ok(proto::Order { order: Some(order) })).is_err() {
             warn!(client = self.core.name(client), "does not read its orders");
             // As if its stream had ended: the machine must know that it is gone.

@@ -1,10 +1,11 @@
 //! The gRPC service: finds out who asks and hands the request on.
 
-use super::actor::{Message, Orders};
+use super::actor::Message;
 use super::core::Core;
 use super::door::Stage;
 use super::intake;
 use super::listener::Peer;
+use super::presence::Present;
 use crate::wire::{NAME_KEY, VERSION, chunk, proto};
 use bytes::Bytes;
 use proto::federation_server::Federation;
@@ -96,7 +97,7 @@ impl Federation for Service {
 
     async fn join(&self, request: Request<proto::Hello>) -> Result<Response<Control>, Status> {
         let client = self.client(&request)?;
-        let version = request.get_ref().version;
+        let proto::Hello { version, born } = *request.get_ref();
         if version != VERSION {
             return Err(Status::failed_precondition(format!(
                 "the client speaks version {version} of the protocol and the server {VERSION}"
@@ -111,7 +112,7 @@ impl Federation for Service {
             pass.reached(Stage::Revoked)
         });
         let control = Control { core: self.core.clone(), client, session, orders: stream, revoked };
-        join(&self.core, client, session, orders)?;
+        join(&self.core, client, Present { session, born, orders })?;
         Ok(Response::new(control))
     }
 
@@ -180,9 +181,9 @@ impl Federation for Service {
     }
 }
 
-fn join(core: &Core, client: usize, session: u64, orders: Orders) -> Result<(), Status> {
+fn join(core: &Core, client: usize, present: Present) -> Result<(), Status> {
     core.actor
-        .send(Message::Joined { client, session, orders })
+        .send(Message::Joined { client, present })
         .map_err(|_| Status::unavailable("the server is stopping"))
 }
 

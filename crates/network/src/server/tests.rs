@@ -54,7 +54,7 @@ impl Rogue {
         let endpoint = Endpoint::from_shared(format!("http://{}", server.address())).unwrap();
         let mut caller = FederationClient::new(endpoint.connect().await.unwrap());
         let name = format!("client-{client:03}");
-        let hello = named(&name, proto::Hello { version: VERSION });
+        let hello = named(&name, proto::Hello { version: VERSION, born: 1 });
         let mut orders = caller.join(hello).await.unwrap().into_inner();
         assert!(orders.message().await.unwrap().is_some(), "a welcome");
         Self { caller, name, orders }
@@ -262,6 +262,28 @@ async fn asking_while_an_upload_is_checked_spoils_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn of_two_connections_the_one_made_later_counts() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = serve(folder.path(), 1, "").await;
+    let mut first = Rogue::join(&server, 0).await;
+    first.broadcast().await;
+    // A greeting that was under way for long does not take the place of a newer one.
+    let late = named(&first.name, proto::Hello { version: VERSION, born: 0 });
+    let mut late = first.caller.join(late).await.unwrap().into_inner();
+    assert!(late.message().await.unwrap().is_some(), "a welcome");
+    assert!(late.message().await.unwrap().is_none(), "and nothing more");
+    assert!(server.status().await.unwrap().clients[0].present);
+    // A newer one does.
+    let newer = named(&first.name, proto::Hello { version: VERSION, born: 2 });
+    let mut newer = first.caller.join(newer).await.unwrap().into_inner();
+    assert!(newer.message().await.unwrap().is_some(), "a welcome");
+    let order = first.orders.message().await.unwrap().unwrap().order.unwrap();
+    let proto::order::Order::Dismiss(order) = order else { panic!("{order:?}") };
+    assert_eq!(order.cause(), proto::dismiss::Cause::Replaced);
+    server.finish(std::future::ready(())).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_stream_that_drips_is_given_up() {
     let folder = tempfile::tempdir().unwrap();
     let server = serve(folder.path(), 1, "idle_timeout = \"200ms\"").await;
@@ -284,11 +306,11 @@ async fn strangers_and_other_versions_are_not_let_in() {
     let server = serve(folder.path(), 1, "").await;
     let endpoint = Endpoint::from_shared(format!("http://{}", server.address())).unwrap();
     let mut caller = FederationClient::new(endpoint.connect().await.unwrap());
-    let hello = proto::Hello { version: VERSION };
+    let hello = proto::Hello { version: VERSION, born: 1 };
     let mut code = async |request| caller.join(request).await.unwrap_err().code();
     assert_eq!(code(Request::new(hello)).await, tonic::Code::Unauthenticated);
     assert_eq!(code(named("mallory", hello)).await, tonic::Code::PermissionDenied);
-    let other = named("client-000", proto::Hello { version: VERSION + 1 });
+    let other = named("client-000", proto::Hello { version: VERSION + 1, born: 1 });
     assert_eq!(code(other).await, tonic::Code::FailedPrecondition);
     let request = proto::DownloadRequest { round: 1, offset: 0 };
     let refused = caller.download(named("mallory", request)).await.unwrap_err();

@@ -88,7 +88,7 @@ async fn accidents(mut house: House, seed: u64) {
     house.table.insert("rounds".into(), 5.into());
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     house.set("server", "listen", port.to_string());
-    let (house, line) = (Arc::new(house), Breaking::to(port, 40_000).await);
+    let (house, line) = (Arc::new(house), Breaking::to(port, 30_000).await);
     let (address, mut rng) = (line.address.to_string(), Rng::new(seed, Stream::Test, 0, 0));
     let clients: Vec<_> = (0..house.clients)
         .map(|client| {

@@ -5,9 +5,10 @@ use formant_network::NetworkError;
 use formant_network::client::{Identity, JoinOptions, join};
 use formant_network::identity::{Authority, ClientIdentity, ServerIdentity, Validity};
 use formant_network::server::{NoName, RunningServer, Trust};
-use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use std::path::Path;
+use std::sync::Arc;
 
 fn authority(folder: &Path, names: &[&str]) -> Authority {
     let year = Validity::days(365).unwrap();
@@ -51,6 +52,7 @@ async fn only_clients_of_the_authority_take_part_and_each_as_itself() {
     };
     for (identity, state, said) in [
         (identity(&theirs, "client-000"), "t", "another authority has made it"),
+        (intruder(&certs, &theirs), "i", "another authority has made the certificate"),
         (Identity::of(&bundle(&certs), "elsewhere").unwrap(), "e", "with --server-name"),
         (Identity::Name("client-000".into()), "n", "join with --identity"),
     ] {
@@ -80,6 +82,48 @@ async fn only_clients_of_the_authority_take_part_and_each_as_itself() {
     assert!(server.refused_connections() > 0);
     assert!(!house.folder.path().join("late").join("run.json").exists());
     server.finish(std::future::ready(())).await.unwrap();
+}
+
+/// A client that trusts the server, but whose certificate is of another authority.
+fn intruder(certs: &Path, theirs: &Path) -> Identity {
+    let bundle = theirs.join("clients").join("client-000.bundle.pem");
+    let mut roots = rustls::RootCertStore::empty();
+    roots.add(CertificateDer::from_pem_file(certs.join("authority.pem")).unwrap()).unwrap();
+    let own = CertificateDer::pem_file_iter(&bundle).unwrap().map(Result::unwrap).last().unwrap();
+    let key = PrivateKeyDer::from_pem_file(&bundle).unwrap();
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let tls = rustls::ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_root_certificates(roots)
+        .with_client_auth_cert(vec![own], key)
+        .unwrap();
+    Identity::Certificate { tls: Arc::new(tls), server: "localhost".try_into().unwrap() }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn while_the_list_of_the_revoked_is_away_clients_wait() {
+    let house = House::new(1, "fedavg", "");
+    let certs = house.folder.path().join("certs");
+    authority(&certs, &["client-000"]);
+    let (experiment, settings) = house.settings();
+    let trust = Trust::of(&ServerIdentity::read(&certs).unwrap()).unwrap();
+    let (list, away) = (certs.join("revoked.pem"), certs.join("away.pem"));
+    std::fs::rename(&list, &away).unwrap();
+    let server = RunningServer::start(&experiment, settings, trust).await.unwrap();
+    let options = house.options(&server.address().to_string(), 0);
+    let options = JoinOptions { identity: identity(&certs, "client-000"), ..options };
+    let client = tokio::spawn(join(options, never()));
+    within(async {
+        while server.refused_connections() < 2 {
+            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        }
+    })
+    .await;
+    assert!(!client.is_finished());
+    std::fs::rename(&away, &list).unwrap();
+    assert_eq!(within(server.finish(never())).await.unwrap().unwrap().rounds, 3);
+    within(client).await.unwrap().unwrap().unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]

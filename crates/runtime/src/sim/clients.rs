@@ -66,7 +66,7 @@ impl Drive<'_, '_> {
         let (start, equipment) = (since.seconds(), self.equipment(client));
         let desk = self.course.plan.desk(self.course.method, client);
         let seconds = (self.situation.now - since).as_secs_f64();
-        let cost = self.course.method.personal.cost;
+        let cost = desk.cost(round as usize, Phase::Personal);
         let (batches, mut samples) = desk.batches_within(equipment.samples(seconds) / cost);
         if desk.samples(round as usize, Phase::Personal) == 0 {
             // The method has nothing to train yet.
@@ -105,11 +105,7 @@ impl Drive<'_, '_> {
     /// From when to when a phase of fixed epochs lasts.
     pub(super) fn lasting(&self, client: usize, (round, phase): (u64, Phase), from: Time) -> Span {
         let desk = self.course.plan.desk(self.course.method, client);
-        let cost = match phase {
-            Phase::Shared => self.course.method.shared.cost,
-            Phase::Personal => self.course.method.personal.cost,
-        };
-        let work = desk.samples(round as usize, phase) as f64 * cost;
+        let work = desk.samples(round as usize, phase) as f64 * desk.cost(round as usize, phase);
         let start = from.seconds();
         Span { start, end: start + self.equipment(client).compute(work) }
     }

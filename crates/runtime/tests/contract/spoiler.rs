@@ -96,6 +96,10 @@ impl ErasedMethod for Spoiler {
         self.ditto.shared_work(samples, epochs)
     }
 
+    fn trains_plainly(&self, round: (usize, usize)) -> bool {
+        self.ditto.trains_plainly(round)
+    }
+
     fn personal_work(&self, samples: usize, epochs: usize, round: (usize, usize)) -> usize {
         self.ditto.personal_work(samples, epochs, round)
     }
