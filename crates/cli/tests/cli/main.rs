@@ -14,6 +14,7 @@ mod devices;
 mod interruption;
 mod listings;
 mod network;
+mod readme;
 mod refusals;
 mod runs;
 mod shares;
