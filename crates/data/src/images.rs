@@ -2,9 +2,10 @@
 
 use crate::DataError;
 use formant_numerics::Shape;
+use serde::{Deserialize, Serialize};
 
 /// Mean and standard deviation of one colour channel, of pixel values scaled to `[0, 1]`.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Normalisation {
     /// Subtracted from the scaled pixel.
     pub mean: f32,
@@ -50,6 +51,7 @@ pub struct Images {
     shape: Shape,
     pixels: Vec<u8>,
     labels: Vec<u16>,
+    normalisation: Vec<Normalisation>,
     /// One table a channel.
     tables: Vec<[f32; 256]>,
 }
@@ -102,7 +104,7 @@ impl Images {
             );
         }
         let tables = normalisation.iter().map(|n| n.table()).collect();
-        Ok(Self { shape, pixels, labels, tables })
+        Ok(Self { shape, pixels, labels, normalisation: normalisation.to_vec(), tables })
     }
 
     /// Number of images.
@@ -118,6 +120,11 @@ impl Images {
     /// The shape of one image.
     pub fn shape(&self) -> Shape {
         self.shape
+    }
+
+    /// How pixels are normalised, channel by channel.
+    pub fn normalisation(&self) -> &[Normalisation] {
+        &self.normalisation
     }
 
     /// The class of image `i`. Panics when there is no such image, as a slice does.

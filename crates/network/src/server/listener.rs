@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::task::{Context, Poll};
 use std::time::Duration;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::net::TcpListener;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::task::JoinHandle;
@@ -21,6 +21,9 @@ use tracing::{debug, warn};
 
 /// How long a handshake may take.
 const HANDSHAKE: Duration = Duration::from_secs(10);
+/// How long, and how much of, a client that was refused is still listened to.
+const HEARING: Duration = Duration::from_secs(1);
+const UNHEARD: u64 = 64 * 1024;
 /// Handshakes at the same time.
 const HANDSHAKES: usize = 256;
 
@@ -110,12 +113,16 @@ pub(crate) fn accept(
             let places = places.clone();
             tokio::spawn(async move {
                 let shaken = tokio::time::timeout(HANDSHAKE, shake(line, tls)).await;
-                drop(handshake);
                 let let_in = match shaken {
                     Ok(Ok((line, certificate))) => seat(&core, places, line, certificate),
-                    Ok(Err(error)) => Err(error.to_string()),
+                    Ok(Err((error, line))) => {
+                        refused(&core, from, &error.to_string());
+                        hear_out(line).await;
+                        return;
+                    }
                     Err(_) => Err("the handshake took too long".to_owned()),
                 };
+                drop(handshake);
                 match let_in {
                     Ok(guest) => {
                         debug!(%from, "connected");
@@ -146,11 +153,24 @@ fn refused(core: &Core, from: std::net::SocketAddr, why: &str) {
     warn!(%from, why, "connection refused");
 }
 
-/// Gives the line and the certificate at its other end, if it has TLS.
-async fn shake(line: Metered, tls: Option<TlsAcceptor>) -> io::Result<(Line, Option<Vec<u8>>)> {
+/// Gives the line and the certificate at its other end, if it has TLS; or why not, and the line.
+async fn shake(
+    line: Metered,
+    tls: Option<TlsAcceptor>,
+) -> Result<(Line, Option<Vec<u8>>), (io::Error, Metered)> {
     let Some(tls) = tls else { return Ok((Line::Plain(line), None)) };
-    let line = tls.accept(line).await?;
+    let line = tls.accept(line).into_fallible().await?;
     let certificates = line.get_ref().1.peer_certificates().unwrap_or_default();
     let certificate = certificates.first().map(|first| first.to_vec());
     Ok((Line::Server(Box::new(line)), certificate))
+}
+
+/// Reads what a refused client still says. Closed with words unread, a connection is reset, and the
+/// alert that says why is lost on its way.
+async fn hear_out(mut line: Metered) {
+    let rest = async {
+        let _ = line.shutdown().await;
+        let _ = tokio::io::copy(&mut line.take(UNHEARD), &mut tokio::io::sink()).await;
+    };
+    let _ = tokio::time::timeout(HEARING, rest).await;
 }

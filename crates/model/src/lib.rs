@@ -1,0 +1,37 @@
+//! Models as files that are complete in themselves: PyTorch's tensors, and everything that is needed
+//! to use them.
+//!
+//! ```
+//! use formant_data::Normalisation;
+//! use formant_model::{Card, MethodName, ModelFile, Role};
+//! use formant_numerics::{NetworkSpec, Rng, Shape, Stream};
+//!
+//! let spec = NetworkSpec::named("logistic");
+//! let network = spec.build(Shape::new(1, 2, 2), 2)?;
+//! let card = Card {
+//!     network: spec,
+//!     input: network.input(),
+//!     normalisation: vec![Normalisation::NONE],
+//!     classes: vec!["even".into(), "odd".into()],
+//!     dataset: "parity".into(),
+//!     experiment: "example".into(),
+//!     method: MethodName { label: "ditto".into(), name: "ditto".into() },
+//!     role: Role::Personal { client: 3, name: None },
+//!     round: 30,
+//!     seed: 1,
+//!     ..Card::default()
+//! };
+//! let model = network.init(&mut Rng::new(1, Stream::Init, 0, 0));
+//! let bytes = formant_model::encode(network.layout(), &card, &model)?;
+//! assert_eq!(ModelFile::from_bytes(&bytes, "memory")?, ModelFile { card, model });
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod card;
+mod error;
+mod file;
+pub mod folder;
+
+pub use card::{Card, FORMAT, MethodName, Role};
+pub use error::ModelError;
+pub use file::{ModelFile, encode, encoded_len};
