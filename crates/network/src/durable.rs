@@ -82,6 +82,16 @@ pub(crate) fn store(folder: &Path, name: &str, bytes: &[u8]) -> Result<Named, Ru
     Ok(Named::of(name, bytes))
 }
 
+/// Moves a file or a folder into another folder, if it is there.
+pub(crate) fn move_into(path: &Path, folder: &Path) -> Result<(), RuntimeError> {
+    match fs::rename(path, folder.join(path.file_name().unwrap_or_default())) {
+        Err(error) if error.kind() != ErrorKind::NotFound => {
+            Err(RuntimeError::file("move", path, error))
+        }
+        _ => sync_folder(folder),
+    }
+}
+
 /// Makes renames and removals in a folder durable.
 pub(crate) fn sync_folder(folder: &Path) -> Result<(), RuntimeError> {
     let synced = File::open(folder).and_then(|folder| folder.sync_all());

@@ -2,7 +2,7 @@
 
 use crate::RuntimeError;
 use crate::files::{read, write_atomic};
-use crate::sim::Situation;
+use crate::sim::{Situation, StoredBest};
 use crate::store::{Kept, Stored};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -38,6 +38,8 @@ pub struct Checkpoint {
     pub kept: Kept,
     /// Older broadcasts than the newest that somebody may still need.
     pub broadcasts: BTreeMap<u64, Stored>,
+    /// The generic model of the best evaluation, absent before the first.
+    pub(crate) best: Option<StoredBest>,
     /// Server, clients and clock, absent before the method's first checkpoint.
     pub situation: Option<Situation>,
 }
@@ -57,6 +59,7 @@ impl Checkpoint {
             clients: Vec::new(),
             kept: Kept::default(),
             broadcasts: BTreeMap::new(),
+            best: None,
             situation: None,
         }
     }
@@ -95,6 +98,7 @@ impl Checkpoint {
     pub(crate) fn stored(&self) -> impl Iterator<Item = &Stored> {
         let uploads = self.kept.uploads.iter().map(|(_, stored)| stored);
         let states = self.server.iter().chain(self.clients.iter().flatten());
+        let states = states.chain(self.best.iter().map(|best| &best.file));
         states.chain(uploads).chain(self.kept.sent.values()).chain(self.broadcasts.values())
     }
 }

@@ -121,6 +121,23 @@ pub enum Event {
     },
     /// Both models were scored.
     Evaluated(Evaluated),
+    /// A method's models were written to `models/`, in a folder named by its label.
+    ModelsKept {
+        /// The method's label.
+        method: String,
+        /// The round of the generic and the personal models.
+        round: usize,
+        /// The round of the generic model that scored best; absent if none was scored.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        best_round: Option<usize>,
+        /// Personal models.
+        personal: usize,
+        /// Bytes of all files.
+        bytes: u64,
+        /// Bytes of models that `runtime.keep_limit` has left out, if any.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        beyond_limit: Option<u64>,
+    },
     /// A method ended: all its rounds done, or stopped early for a reason.
     MethodFinished {
         /// The method's label.

@@ -4,6 +4,7 @@ mod checkpoint;
 mod error;
 pub mod event;
 pub mod files;
+mod keep;
 mod pace;
 mod plan;
 mod profile;
@@ -16,6 +17,7 @@ mod work;
 
 pub use checkpoint::{CHECKPOINT_FILE, Checkpoint};
 pub use error::RuntimeError;
+pub use keep::{Keep, Kept};
 pub use pace::{Pace, Pacer, median_client};
 pub use plan::{Evaluation, MethodPlan, PhasePlan, RunPlan};
 pub use profile::{Equipment, Profile, Way};

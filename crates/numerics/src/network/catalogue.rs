@@ -26,6 +26,13 @@ pub enum Stem {
     Imagenet,
 }
 
+impl Stem {
+    /// Beyond 64 pixels a 3x3 stem at full resolution is no longer what anybody trains.
+    fn by_size(input: Shape) -> Self {
+        if input.height.max(input.width) <= 64 { Self::Cifar } else { Self::Imagenet }
+    }
+}
+
 /// How stride-1 convolutions of 3x3 and 5x5 over whole groups of sixteen channels are computed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -96,7 +103,7 @@ pub const CATALOGUE: &[Entry] = &[
         build: |spec, input, classes| {
             let mut net = Builder::new(input, classes);
             net.flatten();
-            for (i, width) in spec.hidden.as_deref().unwrap_or(&[200]).iter().enumerate() {
+            for (i, width) in spec.widths().iter().enumerate() {
                 net.linear(&format!("fc{}", i + 1), *width, true);
             }
             Ok(net.head("head"))
@@ -178,6 +185,31 @@ impl NetworkSpec {
         }
     }
 
+    /// The same with every option said that its family has, so that the network stays the same
+    /// whatever the defaults become.
+    pub fn complete(&self, input: Shape) -> Self {
+        let mut spec = self.clone();
+        let family = CATALOGUE.iter().find(|e| e.name == self.name).map(|e| e.family);
+        match family {
+            Some(Family::Mlp) => spec.hidden = Some(self.widths().to_vec()),
+            Some(Family::ResNet) => {
+                spec.norm = Some(self.norm.unwrap_or(Norm::Batch));
+                spec.stem = Some(self.stem.unwrap_or(Stem::by_size(input)));
+                spec.width = Some(self.width.unwrap_or(64));
+            }
+            Some(Family::Fixed | Family::Convolutional) | None => {}
+        }
+        if family.is_some_and(|family| family.takes("convolution")) {
+            spec.convolution = Some(self.convolution.unwrap_or_default());
+        }
+        spec
+    }
+
+    /// Hidden widths of an `mlp`.
+    fn widths(&self) -> &[usize] {
+        self.hidden.as_deref().unwrap_or(&[200])
+    }
+
     /// Builds it for images of a shape.
     pub fn build(&self, input: Shape, classes: usize) -> Result<Box<dyn Network>, NumericsError> {
         let entry = CATALOGUE
@@ -231,13 +263,11 @@ fn residual(
 ) -> Result<Box<dyn Network>, NumericsError> {
     let mut net = Builder::new(input, classes);
     net.convolution = spec.convolution.unwrap_or_default();
-    // Beyond 64 pixels a 3x3 stem at full resolution is no longer what anybody trains.
-    let by_size = if input.height.max(input.width) <= 64 { Stem::Cifar } else { Stem::Imagenet };
     resnet::body(
         &mut net,
         shape,
         spec.norm.unwrap_or(Norm::Batch),
-        spec.stem.unwrap_or(by_size),
+        spec.stem.unwrap_or(Stem::by_size(input)),
         spec.width.unwrap_or(64),
     )?;
     Ok(net.head("fc"))

@@ -9,11 +9,11 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::loose::LooseEvaluated;
-use super::{Activity, Failure, Finish, MethodLog, RoundLog, RunLog};
+use super::{Activity, Failure, Finish, MethodLog, Models, RoundLog, RunLog};
 use crate::ReportError;
 
 /// The kinds of [`Event`] that are read as such. Any other is from a later Formant and skipped.
-const KINDS: [&str; 11] = [
+const KINDS: [&str; 12] = [
     "run_started",
     "method_started",
     "round_started",
@@ -23,6 +23,7 @@ const KINDS: [&str; 11] = [
     "refused",
     "client_failed",
     "round_finished",
+    "models_kept",
     "method_finished",
     "run_finished",
 ];
@@ -251,6 +252,10 @@ impl Reading {
                 round.broadcast_bytes = Some(broadcast_bytes);
                 round.clock = clock;
             }
+            Event::ModelsKept { method, personal, bytes, beyond_limit, .. } => {
+                let left_out = beyond_limit.unwrap_or(0);
+                self.method(line, &method)?.models = Some(Models { personal, bytes, left_out });
+            }
             Event::MethodFinished {
                 method,
                 rounds,
@@ -323,6 +328,7 @@ mod tests {
             Event::Refused { .. } => "refused",
             Event::ClientFailed { .. } => "client_failed",
             Event::RoundFinished { .. } => "round_finished",
+            Event::ModelsKept { .. } => "models_kept",
             Event::Evaluated(_) => "evaluated",
             Event::MethodFinished { .. } => "method_finished",
             Event::RunFinished { .. } => "run_finished",

@@ -7,6 +7,7 @@ mod codec;
 mod damage;
 mod determinism;
 mod divergence;
+mod keeping;
 mod learning;
 mod log;
 mod problem;
