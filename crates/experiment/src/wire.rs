@@ -2,7 +2,7 @@
 //! methods built. Whatever can fail fails here, before any work.
 
 use crate::experiment::{integer, number, text};
-use crate::{Experiment, ExperimentError, MethodSetting};
+use crate::{Experiment, ExperimentError, MethodSetting, room};
 use formant_data::{Dataset, Federation, Partition, PartitionPlan, Split};
 use formant_federation::Protocol;
 use formant_methods::PhaseSettings;
@@ -46,6 +46,15 @@ impl Experiment {
     /// Wires everything up over data that are there already: what [`Experiment::federation`] gave
     /// for the same `[data]` and seed, or a federation made by hand.
     pub fn plan_on(&self, federation: Federation) -> Result<RunPlan, ExperimentError> {
+        self.plan_with(federation, formant_runtime::available())
+    }
+
+    /// [`Experiment::plan_on`] a machine with so much memory, if that is known.
+    pub(crate) fn plan_with(
+        &self,
+        federation: Federation,
+        memory: Option<u64>,
+    ) -> Result<RunPlan, ExperimentError> {
         let network =
             self.network_spec()?.build(federation.dataset.shape, federation.dataset.classes)?;
         let split = match text(&self.evaluation, "split") {
@@ -67,7 +76,7 @@ impl Experiment {
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         let threads = self.runtime.get("threads").and_then(Value::as_integer);
         let clients = federation.clients.len();
-        Ok(RunPlan {
+        let plan = RunPlan {
             header,
             network,
             federation,
@@ -80,7 +89,9 @@ impl Experiment {
             checkpoint_every: integer(&self.runtime, "checkpoint_every") as usize,
             threads: threads.map_or(cores, |t| t as usize),
             memory: self.memory()?,
-        })
+        };
+        room::check(&plan, memory)?;
+        Ok(plan)
     }
 
     fn network_spec(&self) -> Result<NetworkSpec, ExperimentError> {

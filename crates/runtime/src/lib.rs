@@ -3,12 +3,15 @@
 mod checkpoint;
 mod error;
 pub mod event;
+mod event_log;
 pub mod files;
+mod memory;
 mod pace;
 mod plan;
 mod profile;
 mod recorder;
 mod resumption;
+pub mod seal;
 pub mod sim;
 mod store;
 mod sync;
@@ -16,9 +19,11 @@ mod work;
 
 pub use checkpoint::{CHECKPOINT_FILE, Checkpoint};
 pub use error::RuntimeError;
+pub use event_log::{EVENTS_FILE, EventLog, LogMark, recover};
+pub use memory::{Footprint, available};
 pub use pace::{Pace, Pacer, median_client};
 pub use plan::{Evaluation, MethodPlan, PhasePlan, RunPlan};
 pub use profile::{Equipment, Profile, Way};
-pub use recorder::{EVENTS_FILE, Observer, Quiet};
+pub use recorder::{Observer, Quiet};
 pub use resumption::first_difference;
 pub use work::{Desk, EVALUATION_BATCH, Hand, PhaseRecord, score};

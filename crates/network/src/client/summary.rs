@@ -39,7 +39,7 @@ impl Summary {
         let Some(broadcast) = broadcast else { return Ok(summary) };
         let desk = plan.desk(&plan.methods[0], client);
         let method = &*plan.methods[0].method;
-        let batch = plan.methods[0].personal.first.batch.max(BATCH);
+        let batch = plan.largest_batch(&plan.methods[0]).max(BATCH);
         let mut worker = Worker::new(&*plan.network, batch);
         let mine = (&plan.federation.dataset.train, plan.scored(client));
         if let Some(generic) = generic_model(plan, broadcast)? {

@@ -12,7 +12,7 @@ use crate::error::NetworkError;
 use crate::wire::{confused, proto};
 use formant_federation::Session;
 use formant_methods::{ErasedMethod, Value};
-use formant_runtime::files;
+use formant_runtime::{LogMark, files};
 use proto::{Encoding, Precision};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashSet};
@@ -20,7 +20,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 
 /// The version of the folder's layout.
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
 
 /// What the server has said in its welcome: the same for the whole run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -91,7 +91,8 @@ pub(crate) struct Manifest {
     pub(crate) failures: BTreeMap<u64, String>,
     /// The round whose phase is under way.
     pub(crate) working: Option<u64>,
-    pub(crate) log_bytes: u64,
+    /// Where the event log stood.
+    pub(crate) log: LogMark,
 }
 
 impl Manifest {
@@ -104,7 +105,7 @@ impl Manifest {
             uploads: BTreeMap::new(),
             failures: BTreeMap::new(),
             working: None,
-            log_bytes: 0,
+            log: LogMark::default(),
         }
     }
 
