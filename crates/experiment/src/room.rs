@@ -13,7 +13,7 @@ pub(crate) fn check(plan: &RunPlan, available: Option<u64>) -> Result<(), Experi
         many => format!("{many} worker threads"),
     };
     let problem = format!(
-        "`{}` has {} parameters ({}); with {threads} that takes at least {} of memory, and {} are free",
+        "a run of `{}` with {} parameters ({}) takes at least {} of memory with {threads}, and {} are free",
         plan.header.network,
         grouped(plan.header.parameters),
         size(footprint.model),
@@ -27,7 +27,9 @@ pub(crate) fn check(plan: &RunPlan, available: Option<u64>) -> Result<(), Experi
 fn remedy(plan: &RunPlan, footprint: &Footprint, there: u64) -> String {
     let fewer = (1..footprint.workers).rev().find(|n| footprint.with_workers(*n) <= there);
     if let Some(fewer) = fewer {
-        return format!("set runtime.threads = {fewer}, or make the network or train.batch smaller");
+        return format!(
+            "set runtime.threads = {fewer}, or make the network or train.batch smaller"
+        );
     }
     let entry = CATALOGUE.iter().find(|entry| entry.name == plan.header.network);
     let network = match entry.map(|entry| entry.family) {
@@ -94,12 +96,12 @@ mod tests {
         let message = refusal(&plan, 24 * GIB);
         assert!(
             message.starts_with(
-                "`mlp` has 10,079,600,010 parameters (37.5 GiB); with 2 worker threads that takes at \
-                 least 262."
+                "a run of `mlp` with 10,079,600,010 parameters (37.5 GiB) takes at least 262."
             ),
             "{message}"
         );
-        assert!(message.contains("GiB of memory, and 24.0 GiB are free\nhint: "), "{message}");
+        let there = "GiB of memory with 2 worker threads, and 24.0 GiB are free\nhint: ";
+        assert!(message.contains(there), "{message}");
         assert!(message.ends_with("(network.hidden), or a machine with more memory"), "{message}");
         check(&plan, Some(300 * GIB)).unwrap();
         check(&plan, None).unwrap();
@@ -110,12 +112,14 @@ mod tests {
         let wide = plan("name = \"resnet18\"\nwidth = 512", "batch = 10", 4);
         let one = Footprint::of(&wide).with_workers(1);
         assert!(refusal(&wide, one).contains("\nhint: set runtime.threads = 1, "));
-        assert!(refusal(&wide, one / 4).contains("(network.width) or a smaller network, or a machine"));
+        assert!(
+            refusal(&wide, one / 4).contains("(network.width) or a smaller network, or a machine")
+        );
         let deep = plan("name = \"cnn\"", "batch = 500", 1);
         let footprint = Footprint::of(&deep);
         assert!(footprint.batch > 4 * footprint.model);
         let message = refusal(&deep, footprint.bytes() - 1);
-        assert!(message.contains("with one worker thread that takes"), "{message}");
+        assert!(message.contains("of memory with one worker thread"), "{message}");
         assert!(message.contains("\nhint: make train.batch smaller, or choose"), "{message}");
     }
 

@@ -1,11 +1,11 @@
 //! Checkpoints: a small manifest that says where states lie, replaced atomically.
 
+use crate::RuntimeError;
 use crate::event_log::LogMark;
 use crate::files::{read, write_atomic};
 use crate::seal::{self, Check};
 use crate::sim::Situation;
 use crate::store::{Kept, Stored};
-use crate::RuntimeError;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -80,7 +80,8 @@ fn available_by(proc: &Path, groups: &Path) -> Option<u64> {
 
 /// What the limit of a control group leaves, if it has one. Cached files do not count: they give way.
 fn left_in_group(folder: &Path, swap: u64) -> Option<u64> {
-    let number = |name: &str| fs::read_to_string(folder.join(name)).ok()?.trim().parse::<u64>().ok();
+    let number =
+        |name: &str| fs::read_to_string(folder.join(name)).ok()?.trim().parse::<u64>().ok();
     let limit = number("memory.max")?;
     let stat = fs::read_to_string(folder.join("memory.stat")).unwrap_or_default();
     let cached: u64 = stat

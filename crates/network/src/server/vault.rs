@@ -93,7 +93,9 @@ impl Vault {
         let run = Self::claim(folder, wiring)?;
         let vault = Self { folder: folder.into(), run: run.id, _lock: lock };
         let manifest = match durable::read_manifest::<Manifest>(&vault.manifest_path())? {
-            Some(manifest) if manifest.machine.fits(&wiring.plan.rules(wiring.method())) => manifest,
+            Some(manifest) if manifest.machine.fits(&wiring.plan.rules(wiring.method())) => {
+                manifest
+            }
             Some(_) => return Err(vault.unfit()),
             None => vault.begin(wiring)?,
         };

@@ -58,7 +58,8 @@ async fn a_changed_digit_in_a_state_folder_is_refused() {
         let whole = std::fs::read(&file).unwrap();
         for changed in some_changes(&file) {
             std::fs::write(&file, changed).unwrap();
-            let error = within(join(house.options(nowhere, 0), never())).await.unwrap_err().to_string();
+            let error =
+                within(join(house.options(nowhere, 0), never())).await.unwrap_err().to_string();
             assert!(error.contains(name) && error.contains(" is damaged: "), "{error}");
         }
         std::fs::write(&file, whole).unwrap();

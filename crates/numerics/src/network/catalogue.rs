@@ -294,8 +294,7 @@ mod tests {
             hidden: Some(hidden.to_vec()),
             ..NetworkSpec::named("mlp")
         };
-        let resnet =
-            |name, width| NetworkSpec { width: Some(width), ..NetworkSpec::named(name) };
+        let resnet = |name, width| NetworkSpec { width: Some(width), ..NetworkSpec::named(name) };
         for spec in [
             mlp(&[9_000_000_000_000_000]),
             mlp(&[usize::MAX, usize::MAX]),
@@ -308,9 +307,12 @@ mod tests {
             assert!(error.contains(&format!("network `{}` would have", spec.name)), "{error}");
             assert!(error.contains("parameters") && error.contains("network.hidden"), "{error}");
         }
-        assert!(mlp(&[9_000_000_000_000_000]).build(Shape::new(1, 28, 28), 10).err().is_some_and(
-            |error| error.to_string().contains("7.2e18 parameters"),
-        ));
+        assert!(
+            mlp(&[9_000_000_000_000_000])
+                .build(Shape::new(1, 28, 28), 10)
+                .err()
+                .is_some_and(|error| error.to_string().contains("7.2e18 parameters"),)
+        );
         // Large, but a number: whether it fits is for whoever knows the machine to say.
         let large = mlp(&[100_000, 100_000]).build(Shape::new(1, 28, 28), 10).unwrap();
         assert_eq!(large.layout().parameters(), 10_079_600_010);

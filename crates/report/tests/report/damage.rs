@@ -55,7 +55,11 @@ fn a_damaged_line_is_told_with_file_line_and_remedy() {
     let changed = text.replacen("\"bytes\":1000", "\"bytes\":1001", 1);
     let line = changed.lines().position(|line| line.contains("\"bytes\":1001")).unwrap() + 1;
     let place = format!("runs/x/events.jsonl, line {line}: ");
-    assert!(told(&changed).starts_with(&(place + "its check does not match")), "{}", told(&changed));
+    assert!(
+        told(&changed).starts_with(&(place + "its check does not match")),
+        "{}",
+        told(&changed)
+    );
     assert!(told(&changed).contains("restore the log from a copy"));
     // A line that somebody has written without a check.
     let stray = text.replacen('\n', "\n{\"event\":\"run_finished\",\"seconds\":1.0}\n", 1);

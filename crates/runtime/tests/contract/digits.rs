@@ -129,7 +129,7 @@ fn a_checkpoint_belongs_to_one_log() {
 
 /// A value inside a manifest.
 fn set(manifest: &mut Value, pointer: &str, value: Value) {
-    *manifest.pointer_mut(pointer).unwrap_or_else(|| panic!("{pointer} in {manifest:#}")) = value;
+    *manifest.pointer_mut(pointer).unwrap_or_else(|| panic!("no {pointer}")) = value;
 }
 
 #[test]
