@@ -2,7 +2,7 @@
 //! methods built. Whatever can fail fails here, before any work.
 
 use crate::experiment::{integer, number, text};
-use crate::{Experiment, ExperimentError, MethodSetting};
+use crate::{Experiment, ExperimentError, MethodSetting, room};
 use formant_data::{Dataset, Federation, Partition, PartitionPlan, Split};
 use formant_federation::Protocol;
 use formant_methods::PhaseSettings;
@@ -47,6 +47,15 @@ impl Experiment {
     /// Wires everything up over data that are there already: what [`Experiment::federation`] gave
     /// for the same `[data]` and seed, or a federation made by hand.
     pub fn plan_on(&self, federation: Federation) -> Result<RunPlan, ExperimentError> {
+        self.plan_with(federation, formant_runtime::available())
+    }
+
+    /// [`Experiment::plan_on`] a machine with so much memory, if that is known.
+    pub(crate) fn plan_with(
+        &self,
+        federation: Federation,
+        memory: Option<u64>,
+    ) -> Result<RunPlan, ExperimentError> {
         let spec = self.network_spec()?;
         let network = spec.build(federation.dataset.shape, federation.dataset.classes)?;
         let card = self.card(&spec, &federation.dataset);
@@ -69,7 +78,7 @@ impl Experiment {
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         let threads = self.runtime.get("threads").and_then(Value::as_integer);
         let clients = federation.clients.len();
-        Ok(RunPlan {
+        let plan = RunPlan {
             header,
             network,
             federation,
@@ -89,7 +98,9 @@ impl Experiment {
             },
             keep_limit: self.keep_limit()?,
             card,
-        })
+        };
+        room::check(&plan, memory)?;
+        Ok(plan)
     }
 
     /// What all model files of the run say alike.

@@ -1,12 +1,16 @@
 //! The event log's vocabulary: one self-describing stream from which every table is computed.
 //!
 //! A run folder holds one `events.jsonl`, a JSON object per line, tagged by `event`. Readers skip
-//! kinds that they do not know; a field is never given a second meaning.
+//! kinds that they do not know; a field is never given a second meaning. From format 2 on, every line
+//! ends with a check that hangs on the line before ([`crate::seal`]).
 
 use serde::{Deserialize, Deserializer, Serialize};
 
 /// The version of this vocabulary, in every log's first line.
-pub const FORMAT: u32 = 1;
+pub const FORMAT: u32 = 2;
+
+/// The first version of which every line is sealed.
+pub const SEALED_SINCE: u32 = 2;
 
 /// One line of `events.jsonl`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

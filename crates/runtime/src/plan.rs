@@ -51,6 +51,13 @@ impl RunPlan {
         Protocol { clients, rounds, personal, ..self.protocol.clone() }
     }
 
+    /// Samples in the largest training step of a method: no more than the largest client holds.
+    pub fn largest_batch(&self, method: &MethodPlan) -> usize {
+        let asked = method.shared.first.batch.max(method.personal.first.batch);
+        let held = self.federation.clients.iter().map(|data| data.train.len()).max();
+        asked.min(held.unwrap_or(0)).max(1)
+    }
+
     /// Size of the set on which the GM is scored.
     pub fn scored_globally(&self) -> usize {
         match self.evaluation.split {

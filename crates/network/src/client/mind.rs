@@ -9,13 +9,13 @@ use super::vault::{Manifest, Terms, Vault, decode_broadcast};
 use super::{Source, plan};
 use crate::durable::{self, Named};
 use crate::error::NetworkError;
-use crate::journal::Journal;
+use crate::journal;
 use crate::wire::proto::{self, verdict::Kind};
 use formant_federation::{Role, Session, SessionAction, SessionEvent, Until};
 use formant_methods::Value;
 use formant_numerics::{Rng, Stream};
 use formant_runtime::event::{Event as Line, Phase};
-use formant_runtime::{MethodPlan, RunPlan, RuntimeError};
+use formant_runtime::{EventLog, MethodPlan, RunPlan, RuntimeError};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender};
@@ -121,7 +121,7 @@ struct Mind {
     terms: Terms,
     manifest: Manifest,
     plan: Arc<RunPlan>,
-    journal: Journal,
+    journal: EventLog,
     inbox: Receiver<Notice>,
     commands: UnboundedSender<Command>,
     trainer: Trainer,
@@ -157,8 +157,8 @@ impl Mind {
             let init = plan.network.init(&mut Rng::new(plan.seed, Stream::Init, 0, 0));
             method.method.start_client(&init)
         };
-        let mut journal = Journal::open(&vault.folder, manifest.log_bytes)?;
-        if journal.bytes() == 0 {
+        let mut journal = journal::open(&vault.folder, manifest.log)?;
+        if journal.end().bytes == 0 {
             journal.record(&Line::RunStarted(plan.header.clone()))?;
             journal.record(&Line::MethodStarted { method: method.label.clone() })?;
         }
@@ -315,7 +315,7 @@ impl Mind {
             }
         }
         self.manifest.forget();
-        self.manifest.log_bytes = self.journal.bytes();
+        self.manifest.log = self.journal.end();
         self.vault.commit(&self.manifest)?;
         for action in actions {
             self.act(action)?;
@@ -401,7 +401,7 @@ impl Mind {
         self.scribe.finish();
         let summary = Summary::new(&self.owner, (round, state), got)?;
         self.journal.record(&Line::RunFinished { seconds: 0.0 })?;
-        self.manifest.log_bytes = self.journal.bytes();
+        self.manifest.log = self.journal.end();
         self.vault.commit(&self.manifest)?;
         self.summary = Some(summary);
         Ok(())

@@ -42,7 +42,7 @@ pub(crate) struct Models {
 impl Owner {
     /// Memory for making and scoring models.
     pub(crate) fn worker(&self) -> Worker {
-        let batch = self.plan.methods[0].personal.first.batch.max(EVALUATION_BATCH);
+        let batch = self.plan.largest_batch(&self.plan.methods[0]).max(EVALUATION_BATCH);
         Worker::new(&*self.plan.network, batch)
     }
 

@@ -14,7 +14,7 @@ use crate::error::NetworkError;
 use crate::wire::{confused, proto};
 use formant_federation::Session;
 use formant_methods::{ErasedMethod, Value};
-use formant_runtime::{EVENTS_FILE, files};
+use formant_runtime::{EVENTS_FILE, LogMark, files};
 use proto::{Encoding, Precision};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashSet};
@@ -25,7 +25,7 @@ use std::path::{Path, PathBuf};
 const ARCHIVE: &str = "archive";
 
 /// The version of the folder's layout.
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
 
 /// What the server has said in its welcome: the same for the whole run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -96,7 +96,8 @@ pub(crate) struct Manifest {
     pub(crate) failures: BTreeMap<u64, String>,
     /// The round whose phase is under way.
     pub(crate) working: Option<u64>,
-    pub(crate) log_bytes: u64,
+    /// Where the event log stood.
+    pub(crate) log: LogMark,
 }
 
 impl Manifest {
@@ -109,7 +110,7 @@ impl Manifest {
             uploads: BTreeMap::new(),
             failures: BTreeMap::new(),
             working: None,
-            log_bytes: 0,
+            log: LogMark::default(),
         }
     }
 

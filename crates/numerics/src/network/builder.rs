@@ -85,7 +85,7 @@ impl Builder {
         let output = Conv::output_shape(input, spec.channels, kernel, spec.stride, spec.padding)
             .filter(|shape| !shape.is_empty())
             .ok_or_else(|| self.too_small("convolution", name))?;
-        let fan_in = input.channels * spec.kernel * spec.kernel;
+        let fan_in = input.channels.saturating_mul(spec.kernel * spec.kernel);
         let shape = [spec.channels, input.channels, spec.kernel, spec.kernel];
         let weight = self.parameter(format!("{name}.weight"), &shape, fan_in, Part::Body);
         let bias = spec

@@ -143,6 +143,10 @@ pub const CATALOGUE: &[Entry] = &[
     },
 ];
 
+/// Parameters of the largest network that is built: four terabytes of them. What is below can be
+/// multiplied by a batch and by a layer's overhead without overflow.
+const LARGEST: usize = 1_000_000_000_000;
+
 /// A network by name with its options.
 ///
 /// ```
@@ -230,7 +234,13 @@ impl NetworkSpec {
         if self.width == Some(0) || self.hidden.as_ref().is_some_and(|h| h.contains(&0)) {
             return Err(NumericsError::EmptyLayer { network: self.name.clone() });
         }
-        (entry.build)(self, input, classes)
+        let network = (entry.build)(self, input, classes)?;
+        let parameters = network.layout().parameters();
+        if parameters > LARGEST {
+            let parameters = parameters as f64;
+            return Err(NumericsError::TooLarge { network: self.name.clone(), parameters });
+        }
+        Ok(network)
     }
 }
 
@@ -306,6 +316,37 @@ mod tests {
         assert_eq!(layout.range(Part::Head).len(), 512 * 10 + 10);
         assert_eq!(layout.range(Part::Body).end, layout.range(Part::Head).start);
         assert_eq!(layout.range(Part::All), 0..878_538);
+    }
+
+    #[test]
+    fn a_network_beyond_all_bounds_is_refused_by_its_size() {
+        let mlp = |hidden: &[usize]| NetworkSpec {
+            hidden: Some(hidden.to_vec()),
+            ..NetworkSpec::named("mlp")
+        };
+        let resnet = |name, width| NetworkSpec { width: Some(width), ..NetworkSpec::named(name) };
+        for spec in [
+            mlp(&[9_000_000_000_000_000]),
+            mlp(&[usize::MAX, usize::MAX]),
+            mlp(&[1, 5_000_000_000_000, 1]),
+            resnet("resnet18", 1_000_000),
+            resnet("resnet50", usize::MAX),
+            resnet("resnet34", usize::MAX / 8 + 2),
+        ] {
+            let error = spec.build(Shape::new(1, 28, 28), 10).err().unwrap().to_string();
+            assert!(error.contains(&format!("network `{}` would have", spec.name)), "{error}");
+            assert!(error.contains("parameters") && error.contains("network.hidden"), "{error}");
+        }
+        assert!(
+            mlp(&[9_000_000_000_000_000])
+                .build(Shape::new(1, 28, 28), 10)
+                .err()
+                .is_some_and(|error| error.to_string().contains("7.2e18 parameters"),)
+        );
+        // Large, but a number: whether it fits is for whoever knows the machine to say.
+        let large = mlp(&[100_000, 100_000]).build(Shape::new(1, 28, 28), 10).unwrap();
+        assert_eq!(large.layout().parameters(), 10_079_600_010);
+        assert!(large.workspace_bytes(usize::MAX, true) > 1 << 62);
     }
 
     #[test]

@@ -65,6 +65,9 @@ pub trait Network: Send + Sync {
     fn init(&self, rng: &mut Rng) -> Model;
     /// Memory for batches of up to `batch` samples.
     fn workspace(&self, batch: usize) -> Workspace;
+    /// Bytes of a workspace that a batch of `batch` samples uses, forwards alone or backwards as well;
+    /// nothing is allocated.
+    fn workspace_bytes(&self, batch: usize, backwards: bool) -> u64;
     /// Features and logits of a batch.
     fn forward<'w>(&self, pass: Pass<'_>, batch: &Batch<'_>, work: &'w mut Workspace)
     -> Output<'w>;

@@ -22,6 +22,7 @@ pub(crate) use situation::Situation;
 
 use crate::checkpoint::Checkpoint;
 use crate::event::{Event, Ready, Runtime};
+use crate::event_log::LogMark;
 use crate::files::{create_folder, lock};
 use crate::recorder::{Observer, Recorder};
 use crate::store::Store;
@@ -60,8 +61,8 @@ pub fn run(
     create_folder(run_dir)?;
     let _lock = lock(run_dir)?;
     let checkpoint = resumption::checkpoint(plan, run_dir)?;
-    let mut recorder =
-        Recorder::open(run_dir, checkpoint.as_ref().map_or(0, |c| c.log_bytes), observer)?;
+    let from = checkpoint.as_ref().map_or_else(LogMark::default, |checkpoint| checkpoint.log);
+    let mut recorder = Recorder::open(run_dir, from, observer)?;
     let mut checkpoint = if let Some(checkpoint) = checkpoint {
         checkpoint
     } else {
@@ -305,7 +306,7 @@ impl Course<'_> {
             broadcasts: drive.broadcasts.older().clone(),
             best: drive.best.as_mut().map(|best| best.persist(store)).transpose()?,
             situation: Some(drive.situation.clone()),
-            log_bytes: recorder.sync()?,
+            log: recorder.sync()?,
             method_seconds: clock.method_seconds(),
             run_seconds: clock.run_seconds(),
             version: store.version(),

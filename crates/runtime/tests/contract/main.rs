@@ -6,6 +6,7 @@ mod by_hand;
 mod codec;
 mod damage;
 mod determinism;
+mod digits;
 mod divergence;
 mod keeping;
 mod learning;
