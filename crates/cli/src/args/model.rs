@@ -45,7 +45,7 @@ docs/MODELS.md has programs that read each of them.
 Examples:
   formant export runs/quickstart-20260101-120000 --method SCD --client 3 --format onnx
   formant export runs/quickstart-20260101-120000 --all --format npz --out arrays
-  formant export state --format onnx --out mine.onnx     the personal model of a client's state folder
+  formant export state --format onnx --out mine.onnx     on the host of a client
   formant export model.safetensors --format npz")]
 pub(crate) struct ExportArgs {
     /// A run folder, the state folder of `join` or `serve`, or a model file

@@ -28,10 +28,11 @@ pub(crate) fn samples() -> Result<Vec<Sample>, Box<dyn Error>> {
                 for (stem, word, size) in
                     [(Stem::Cifar, "cifar", 16), (Stem::Imagenet, "imagenet", 64)]
                 {
-                    // Sixteen channels are computed by Winograd's algorithm; twelve make groups of one,
-                    // two and three channels.
+                    // Sixteen channels are computed by Winograd's algorithm; 36 make groups of two and
+                    // more channels. (In groups of a few values, rounding errors grow from layer to
+                    // layer: PyTorch itself is then 1e-5 away from its own double precision.)
                     for (norm, kind, width) in
-                        [(Norm::Batch, "batch", 16), (Norm::Group, "group", 12)]
+                        [(Norm::Batch, "batch", 16), (Norm::Group, "group", 36)]
                     {
                         let (norm, stem, width) = (Some(norm), Some(stem), Some(width));
                         let spec = NetworkSpec { norm, stem, width, ..plain.clone() };
