@@ -1,6 +1,7 @@
 //! The command line.
 
 pub(crate) mod cert;
+pub(crate) mod model;
 pub(crate) mod network;
 
 use clap::builder::RangedI64ValueParser;
@@ -40,6 +41,8 @@ pub(crate) enum Command {
     Run(RunArgs),
     /// Try combinations of settings on the validation split and rank them
     Sweep(SweepArgs),
+    /// Write a trained model as safetensors, ONNX or NumPy arrays
+    Export(model::ExportArgs),
     /// Write report.md and report.html for a run folder and print its table
     Report(ReportArgs),
     /// Measure what the wait-free schedule saves: time to a target accuracy with and without it
@@ -292,11 +295,11 @@ Examples:
 Examples:
   formant data export --out shares
   formant data export experiment.toml --out shares --set data.clients=5")]
-    Export(ExportArgs),
+    Export(DataExportArgs),
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct ExportArgs {
+pub(crate) struct DataExportArgs {
     #[command(flatten)]
     pub(crate) experiment: ExperimentArgs,
     /// Folder of the files, new or empty

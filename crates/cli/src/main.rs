@@ -3,8 +3,9 @@
 mod args;
 mod cert;
 mod data;
+mod data_export;
 mod devices;
-mod export;
+mod export_model;
 mod folder;
 mod grid;
 mod interrupt;
@@ -29,6 +30,7 @@ fn main() -> ExitCode {
     let outcome = match Cli::parse().command {
         Command::Run(args) => run::run(args),
         Command::Sweep(args) => sweep::sweep(&args),
+        Command::Export(args) => export_model::export(&args),
         Command::Report(args) => report::report(&args),
         Command::Speedup(args) => speedup::speedup(&args),
         Command::Devices(args) => devices::devices(&args),

@@ -1,4 +1,4 @@
-//! A progress bar per method: round, GM, PM and time left.
+//! Progress: a bar per method with round, GM, PM and time left, and a plain one for other work.
 
 use formant_runtime::Observer;
 use formant_runtime::event::Event;
@@ -6,7 +6,7 @@ use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::collections::HashMap;
 use std::io::IsTerminal;
 use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Bars on a terminal; a line per finished method elsewhere; nothing when quiet.
 pub(crate) struct Bars {
@@ -155,4 +155,28 @@ pub(crate) fn short(time: Duration) -> String {
     let seconds = time.as_secs();
     let (h, m, s) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
     if h > 0 { format!("{h}:{m:02}:{s:02}") } else { format!("{m}:{s:02}") }
+}
+
+/// A bar that is drawn only if the work takes more than a moment.
+pub(crate) struct LateBar {
+    bar: ProgressBar,
+    start: Instant,
+}
+
+impl LateBar {
+    pub(crate) fn new(steps: usize) -> Self {
+        let bar = ProgressBar::with_draw_target(Some(steps as u64), ProgressDrawTarget::hidden());
+        Self { bar, start: Instant::now() }
+    }
+
+    pub(crate) fn advance(&self) {
+        if self.bar.is_hidden() && self.start.elapsed() > Duration::from_secs(1) {
+            self.bar.set_draw_target(ProgressDrawTarget::stderr());
+        }
+        self.bar.inc(1);
+    }
+
+    pub(crate) fn finish(&self) {
+        self.bar.finish_and_clear();
+    }
 }

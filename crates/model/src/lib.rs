@@ -29,9 +29,13 @@
 
 mod card;
 mod error;
+mod export;
 mod file;
 pub mod folder;
+mod npz;
+mod onnx;
 
 pub use card::{Card, FORMAT, MethodName, Role};
 pub use error::ModelError;
+pub use export::{Format, export};
 pub use file::{ModelFile, encode, encoded_len};

@@ -11,6 +11,7 @@ macro_rules! snapshot {
 
 mod certificates;
 mod devices;
+mod exports;
 mod interruption;
 mod listings;
 mod network;

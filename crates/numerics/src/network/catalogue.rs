@@ -1,8 +1,9 @@
 //! The networks by name.
 
-use super::Network;
 use super::builder::{Builder, ConvSpec};
 use super::resnet::{self, Block};
+use super::tape::Tape;
+use super::{Graph, Network};
 use crate::{NumericsError, Shape};
 use serde::{Deserialize, Serialize};
 
@@ -70,7 +71,7 @@ impl Family {
 }
 
 /// Builds a network for the shape of a sample and a number of classes.
-type Build = fn(&NetworkSpec, Shape, usize) -> Result<Box<dyn Network>, NumericsError>;
+type Build = fn(&NetworkSpec, Shape, usize) -> Result<Tape, NumericsError>;
 
 /// One line of the catalogue.
 #[derive(Debug, Clone, Copy)]
@@ -216,6 +217,15 @@ impl NetworkSpec {
 
     /// Builds it for images of a shape.
     pub fn build(&self, input: Shape, classes: usize) -> Result<Box<dyn Network>, NumericsError> {
+        Ok(Box::new(self.tape(input, classes)?))
+    }
+
+    /// Its layers for images of a shape, to be read and not to be run.
+    pub fn graph(&self, input: Shape, classes: usize) -> Result<Graph, NumericsError> {
+        Ok(self.tape(input, classes)?.graph())
+    }
+
+    pub(super) fn tape(&self, input: Shape, classes: usize) -> Result<Tape, NumericsError> {
         let entry = CATALOGUE
             .iter()
             .find(|e| e.name == self.name)
@@ -250,7 +260,7 @@ fn convolutional(
     (input, classes): (Shape, usize),
     channels: [usize; 2],
     hidden: &[usize],
-) -> Result<Box<dyn Network>, NumericsError> {
+) -> Result<Tape, NumericsError> {
     let mut net = Builder::new(input, classes);
     net.convolution = spec.convolution.unwrap_or_default();
     for (i, channels) in channels.into_iter().enumerate() {
@@ -270,7 +280,7 @@ fn residual(
     input: Shape,
     classes: usize,
     shape: (Block, [usize; 4]),
-) -> Result<Box<dyn Network>, NumericsError> {
+) -> Result<Tape, NumericsError> {
     let mut net = Builder::new(input, classes);
     net.convolution = spec.convolution.unwrap_or_default();
     resnet::body(

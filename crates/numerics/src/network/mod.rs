@@ -2,6 +2,7 @@
 
 mod builder;
 mod catalogue;
+mod graph;
 mod resnet;
 mod tape;
 #[cfg(test)]
@@ -9,6 +10,7 @@ mod tests;
 mod timing;
 
 pub use catalogue::{CATALOGUE, Convolution, Family, NetworkSpec, Norm, Stem};
+pub use graph::{Graph, GraphNode, GraphOp};
 pub use tape::Workspace;
 #[doc(hidden)]
 pub use timing::LayerTime;
