@@ -159,4 +159,15 @@ pub enum DataError {
         /// What to do about it.
         remedy: String,
     },
+
+    /// Something that a user brought does not hold images that can be used.
+    #[error("{place}: {found}\nhint: {remedy}")]
+    Input {
+        /// The file or folder, and where in it.
+        place: String,
+        /// What was found there.
+        found: String,
+        /// What to do about it.
+        remedy: String,
+    },
 }

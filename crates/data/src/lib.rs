@@ -44,6 +44,7 @@ mod partition;
 mod repair;
 mod share;
 pub mod show;
+mod source;
 mod split;
 
 pub use catalogue::{CATALOGUE, CatalogueEntry, Description, description};
@@ -54,3 +55,4 @@ pub use folder::data_dir;
 pub use images::{Images, Normalisation};
 pub use partition::{Partition, PartitionPlan};
 pub use share::{Samples, Share};
+pub use source::{Chunk, Fitting, Source, SourceOptions, Stream};

@@ -266,7 +266,8 @@ impl Share {
     }
 }
 
-fn file_error(action: &'static str, path: &Path, source: io::Error) -> DataError {
+/// A refusal of the operating system, with the usual advice.
+pub(crate) fn file_error(action: &'static str, path: &Path, source: io::Error) -> DataError {
     let remedy = match source.kind() {
         ErrorKind::NotFound => "check the path; the file or folder is not there",
         ErrorKind::PermissionDenied => "change the permissions, or choose another place",

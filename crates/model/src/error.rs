@@ -61,6 +61,9 @@ pub enum ModelError {
         /// What to do.
         remedy: String,
     },
+    /// What should be predicted or scored is not usable.
+    #[error(transparent)]
+    Data(#[from] formant_data::DataError),
 }
 
 impl ModelError {

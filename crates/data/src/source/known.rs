@@ -1,0 +1,33 @@
+//! A dataset of the catalogue.
+
+use super::share::Memory;
+use super::{Names, Source, refusal};
+use crate::{DataError, Dataset, Split};
+use std::path::Path;
+
+/// Opens the global test set or the training images of a dataset.
+pub(crate) fn open(name: &str, dir: Option<&Path>, split: Split) -> Result<Source, DataError> {
+    let dataset = Dataset::load(name, dir)?;
+    let images = match split {
+        Split::Train => dataset.train,
+        Split::Test => dataset.test,
+        Split::Validation | Split::All => {
+            return Err(refusal(
+                name,
+                "a dataset has a train and a test part".into(),
+                "choose one of them with --split",
+            ));
+        }
+    };
+    let pixels = (0..images.len()).flat_map(|i| images.pixels(i)).copied().collect();
+    Ok(Source {
+        origin: name.to_owned(),
+        format: "dataset",
+        len: images.len(),
+        shape: Some(images.shape()),
+        labels: Ok(images.labels().to_vec()),
+        class_names: Some(dataset.class_names),
+        names: Names::Numbered,
+        content: Box::new(Memory { shape: images.shape(), pixels }),
+    })
+}

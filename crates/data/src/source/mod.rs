@@ -1,0 +1,324 @@
+//! Images that users bring: one file a format.
+//!
+//! [`Source::open`] finds the format from what is there and looks at it: how many images, of which
+//! shape, with which labels. Pixels are read later and in chunks, by [`Source::stream`], which gives
+//! them all one shape; so a set may be larger than memory.
+
+mod array;
+mod fit;
+mod idx;
+mod image_file;
+mod image_folder;
+mod known;
+mod npy;
+mod npz;
+mod share;
+
+pub use fit::Fitting;
+
+use crate::share::file_error;
+use crate::{DataError, Split};
+use formant_numerics::Shape;
+use image::ImageFormat;
+use image_file::Files;
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// What was found, and what to do about it.
+type Problem = (String, String);
+
+/// What cannot be seen from the files themselves.
+#[derive(Debug, Clone)]
+pub struct SourceOptions {
+    /// The part that is wanted, of formats that hold several.
+    pub split: Split,
+    /// A file of labels, for formats that keep them apart.
+    pub labels: Option<PathBuf>,
+    /// The array of images in an `.npz` file.
+    pub images_key: Option<String>,
+    /// The array of labels in an `.npz` file.
+    pub labels_key: Option<String>,
+    /// Leave out image files that cannot be read, instead of giving up.
+    pub skip_bad: bool,
+}
+
+impl Default for SourceOptions {
+    fn default() -> Self {
+        let (labels, images_key, labels_key) = (None, None, None);
+        Self { split: Split::Test, labels, images_key, labels_key, skip_bad: false }
+    }
+}
+
+/// Images that somebody has brought, opened but not yet read.
+///
+/// ```
+/// use formant_data::{Source, SourceOptions};
+/// use formant_numerics::Shape;
+///
+/// let dir = tempfile::tempdir().unwrap();
+/// let path = dir.path().join("two-images-idx3-ubyte");
+/// let header = [0, 0, 8, 3, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0, 2];
+/// std::fs::write(&path, [&header[..], &[1, 2, 3, 4]].concat()).unwrap();
+///
+/// let source = Source::open(&path, &SourceOptions::default())?;
+/// assert_eq!((source.len(), source.shape()), (2, Some(Shape::new(1, 1, 2))));
+/// let mut stream = source.stream(Shape::new(1, 1, 2), 1)?;
+/// let chunk = stream.next(64).unwrap()?;
+/// assert_eq!(chunk.pixels, [1, 2, 3, 4]);
+/// assert!(stream.next(64).is_none());
+/// # Ok::<(), formant_data::DataError>(())
+/// ```
+pub struct Source {
+    origin: String,
+    format: &'static str,
+    len: usize,
+    shape: Option<Shape>,
+    /// One for each image, or why there are none.
+    labels: Result<Vec<u16>, Problem>,
+    class_names: Option<Vec<String>>,
+    names: Names,
+    content: Box<dyn Content>,
+}
+
+/// What the images are called.
+enum Names {
+    /// Each is a file.
+    Paths(Arc<Vec<PathBuf>>),
+    /// By their places in one file.
+    Numbered,
+}
+
+/// The pixels of a source of some format.
+trait Content: Send + Sync {
+    /// Begins to read from the first image on.
+    fn reader(&self, shape: Shape, threads: usize) -> Result<Box<dyn Reader>, DataError>;
+}
+
+/// Reads images one after another.
+trait Reader: Send {
+    /// Appends the next images to a chunk, at most so many.
+    fn read(&mut self, most: usize, chunk: &mut Chunk) -> Result<(), DataError>;
+}
+
+/// Images that were read together.
+#[derive(Debug, Default)]
+pub struct Chunk {
+    /// Which images of the source these are, ascending.
+    pub indices: Vec<usize>,
+    /// Their bytes, image after image and channel after channel.
+    pub pixels: Vec<u8>,
+    /// What had to be done to them.
+    pub fitting: Fitting,
+    /// Why images between them are left out.
+    pub skipped: Vec<DataError>,
+}
+
+/// The pixels of a source, chunk by chunk.
+pub struct Stream {
+    reader: Box<dyn Reader>,
+    done: usize,
+    len: usize,
+}
+
+impl Stream {
+    /// The next images, at most so many; nothing after the last one or after an error.
+    pub fn next(&mut self, most: usize) -> Option<Result<Chunk, DataError>> {
+        let wanted = most.min(self.len - self.done);
+        if wanted == 0 {
+            return None;
+        }
+        self.done += wanted;
+        let mut chunk = Chunk::default();
+        let read = self.reader.read(wanted, &mut chunk);
+        if read.is_err() {
+            self.done = self.len;
+        }
+        Some(read.map(|()| chunk))
+    }
+}
+
+impl Source {
+    /// Opens one input: an image file, a folder of images, an IDX or NumPy file, or a share.
+    pub fn open(path: &Path, options: &SourceOptions) -> Result<Self, DataError> {
+        if path.is_dir() {
+            return image_folder::open(path, options);
+        }
+        match kind(path)? {
+            Kind::Image => Ok(Self::files(vec![path.into()], options)),
+            Kind::Idx => idx::open(path, options),
+            Kind::Npy => npy::open(path, options),
+            Kind::Zip => npz::open(path, options),
+            Kind::Safetensors => share::open(path, options),
+        }
+    }
+
+    /// Opens several inputs. Image files that follow one another become one source, so that they
+    /// are read and predicted together.
+    pub fn open_all(paths: &[PathBuf], options: &SourceOptions) -> Result<Vec<Self>, DataError> {
+        let (mut sources, mut files) = (Vec::new(), Vec::new());
+        for path in paths {
+            if !path.is_dir() && kind(path)? == Kind::Image {
+                files.push(path.clone());
+                continue;
+            }
+            if !files.is_empty() {
+                sources.push(Self::files(std::mem::take(&mut files), options));
+            }
+            sources.push(Self::open(path, options)?);
+        }
+        if !files.is_empty() {
+            sources.push(Self::files(files, options));
+        }
+        Ok(sources)
+    }
+
+    /// A dataset of the [`CATALOGUE`](crate::CATALOGUE): its global test images, or its training
+    /// images.
+    pub fn known(name: &str, dir: Option<&Path>, split: Split) -> Result<Self, DataError> {
+        known::open(name, dir, split)
+    }
+
+    fn files(paths: Vec<PathBuf>, options: &SourceOptions) -> Self {
+        let paths = Arc::new(paths);
+        let origin = match paths.as_slice() {
+            [only] => only.display().to_string(),
+            _ => format!("{} image files", paths.len()),
+        };
+        Self {
+            labels: Err((
+                format!("{origin} has no label"),
+                "give a folder with a folder for each class: CLASS/IMAGE.png".into(),
+            )),
+            origin,
+            format: "image",
+            len: paths.len(),
+            shape: None,
+            class_names: None,
+            names: Names::Paths(paths.clone()),
+            content: Box::new(Files { paths, skip_bad: options.skip_bad }),
+        }
+    }
+
+    /// What a message calls it.
+    pub fn origin(&self) -> &str {
+        &self.origin
+    }
+
+    /// The format, in a word or two.
+    pub fn format(&self) -> &'static str {
+        self.format
+    }
+
+    /// Number of images.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there is no image.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The shape of every image, where the format has just one.
+    pub fn shape(&self) -> Option<Shape> {
+        self.shape
+    }
+
+    /// What an image is called: its file, or its place in the file.
+    pub fn name(&self, i: usize) -> String {
+        match &self.names {
+            Names::Paths(paths) => paths.get(i).map_or(String::new(), |p| p.display().to_string()),
+            Names::Numbered => format!("{}[{i}]", self.origin),
+        }
+    }
+
+    /// The class of each image; an error that says why there are none.
+    pub fn labels(&self) -> Result<&[u16], DataError> {
+        match &self.labels {
+            Ok(labels) => Ok(labels),
+            Err((found, remedy)) => Err(refusal(&self.origin, found.clone(), remedy)),
+        }
+    }
+
+    /// The names of the classes that the labels count, where the source names them.
+    pub fn class_names(&self) -> Option<&[String]> {
+        self.class_names.as_deref()
+    }
+
+    /// Begins to read the images, all in one shape, decoding with up to so many threads.
+    pub fn stream(&self, shape: Shape, threads: usize) -> Result<Stream, DataError> {
+        let reader = self.content.reader(shape, threads)?;
+        Ok(Stream { reader, done: 0, len: self.len })
+    }
+}
+
+impl std::fmt::Debug for Source {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Source")
+            .field("origin", &self.origin)
+            .field("format", &self.format)
+            .field("len", &self.len)
+            .finish_non_exhaustive()
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Image,
+    Idx,
+    Npy,
+    Zip,
+    Safetensors,
+}
+
+/// What a file is, by its first bytes. Its name may say anything.
+fn kind(path: &Path) -> Result<Kind, DataError> {
+    let fail = |source| file_error("read", path, source);
+    if !std::fs::metadata(path).map_err(fail)?.is_file() {
+        return Err(fail(std::io::Error::other("it is not a regular file")));
+    }
+    let mut start = Vec::new();
+    File::open(path).map_err(fail)?.take(64).read_to_end(&mut start).map_err(fail)?;
+    if start.starts_with(&[0x1f, 0x8b]) {
+        start.clear();
+        array::opened(path)?.take(64).read_to_end(&mut start).map_err(|error| {
+            let found = format!("its gzip stream is truncated or damaged ({error})");
+            refusal(path.display(), found, "take another copy of the file")
+        })?;
+    }
+    let known = [ImageFormat::Png, ImageFormat::Jpeg, ImageFormat::WebP, ImageFormat::Bmp];
+    let image = image::guess_format(&start).ok();
+    match start.as_slice() {
+        [0x93, b'N', b'U', b'M', b'P', b'Y', ..] => Ok(Kind::Npy),
+        [b'P', b'K', 3 | 5, 4 | 6, ..] => Ok(Kind::Zip),
+        [0, 0, 0x08..=0x0e, 1..=8, ..] => Ok(Kind::Idx),
+        [_, _, _, _, _, 0, 0, 0, b'{', ..] => Ok(Kind::Safetensors),
+        _ if image.is_some_and(|format| known.contains(&format)) => Ok(Kind::Image),
+        bytes => Err(unknown(path, bytes, image)),
+    }
+}
+
+fn unknown(path: &Path, start: &[u8], image: Option<ImageFormat>) -> DataError {
+    let (found, remedy) = match image {
+        Some(format) => {
+            (format!("{format:?} images are not read"), "save it as PNG, JPEG, WebP or BMP")
+        }
+        None if start.is_empty() => ("the file is empty".into(), "take another copy of it"),
+        None if image_file::is_named_so(path) => (
+            "it is called like an image and does not begin like one".into(),
+            "take another copy of it",
+        ),
+        None => (
+            "its format is not known".into(),
+            "give images (PNG, JPEG, WebP, BMP), a folder of them, IDX, .npz or .npy files, or shares of `formant data export`",
+        ),
+    };
+    refusal(path.display(), found, remedy)
+}
+
+/// The error that an input does not hold what it should.
+fn refusal(place: impl ToString, found: String, remedy: &str) -> DataError {
+    DataError::Input { place: place.to_string(), found, remedy: remedy.into() }
+}

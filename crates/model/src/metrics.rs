@@ -1,0 +1,225 @@
+//! How good a classifier is, by the probabilities that it gave and the classes that were right.
+
+use crate::predict::best;
+use serde::Serialize;
+
+/// Bins of equal width over `[0, 1]` for the calibration error.
+pub const CALIBRATION_BINS: usize = 15;
+
+/// The scores of a classifier on a labelled set.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Metrics {
+    /// Number of samples.
+    pub samples: usize,
+    /// Share of samples whose most probable class is the right one.
+    pub accuracy: f64,
+    /// Mean recall of the classes that occur.
+    pub balanced_accuracy: f64,
+    /// Mean F1 of the classes that occur or are predicted.
+    pub macro_f1: f64,
+    /// Mean AUROC, one class against the rest, of the classes that have one.
+    pub auroc: Option<f64>,
+    /// Expected calibration error of the most probable class, over [`CALIBRATION_BINS`] bins.
+    pub calibration_error: f64,
+    /// Mean negative logarithm of the right class's probability, which is kept `2^-52` away from 0
+    /// and 1.
+    pub log_loss: f64,
+    /// Each class by itself.
+    pub classes: Vec<ClassMetrics>,
+    /// Rows are the right classes, columns the predicted ones.
+    pub confusion: Vec<Vec<u64>>,
+}
+
+/// The scores of one class.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ClassMetrics {
+    /// Samples of this class.
+    pub support: u64,
+    /// Samples for which it was predicted.
+    pub predicted: u64,
+    /// Share of these that are right; 0 if there are none.
+    pub precision: f64,
+    /// Share of its samples that were found; 0 if there are none.
+    pub recall: f64,
+    /// Harmonic mean of the two; 0 if both are.
+    pub f1: f64,
+    /// Probability that a sample of the class gets a higher probability for it than another
+    /// sample, half of it for equal ones. Nothing if all samples are of the class or none is.
+    pub auroc: Option<f64>,
+}
+
+impl Metrics {
+    /// Scores probabilities, sample after sample, against labels below `classes`.
+    ///
+    /// ```
+    /// let probabilities = [0.9, 0.1, 0.4, 0.6, 0.7, 0.3];
+    /// let metrics = formant_model::Metrics::new(&probabilities, &[0, 1, 1], 2);
+    /// assert_eq!(metrics.confusion, [[1, 0], [1, 1]]);
+    /// assert_eq!((metrics.balanced_accuracy, metrics.auroc), (0.75, Some(1.0)));
+    /// ```
+    ///
+    /// Panics unless there are `classes` probabilities for each label and every label is a class.
+    pub fn new(probabilities: &[f64], labels: &[u16], classes: usize) -> Self {
+        assert_eq!(probabilities.len(), labels.len() * classes, "a probability for each class");
+        let mut confusion = vec![vec![0_u64; classes]; classes];
+        let mut bins = [Bin::default(); CALIBRATION_BINS];
+        let mut log_loss = 0.0;
+        for (row, label) in probabilities.chunks_exact(classes).zip(labels) {
+            let (label, predicted) = (usize::from(*label), best(row));
+            confusion[label][predicted] += 1;
+            let sure = row[predicted];
+            // Bins are open below and closed above.
+            let bin = (sure * CALIBRATION_BINS as f64).ceil() as usize;
+            bins[bin.clamp(1, CALIBRATION_BINS) - 1].add(sure, label == predicted);
+            log_loss -= libm::log(row[label].clamp(f64::EPSILON, 1.0 - f64::EPSILON));
+        }
+        let samples = labels.len();
+        let aurocs = (0..classes).map(|class| auroc(probabilities, labels, (class, classes)));
+        let rows: Vec<ClassMetrics> = aurocs
+            .enumerate()
+            .map(|(class, auroc)| ClassMetrics { auroc, ..of_class(&confusion, class) })
+            .collect();
+        let mean_of =
+            |chosen: &dyn Fn(&ClassMetrics) -> Option<f64>| mean(rows.iter().filter_map(chosen));
+        let right: u64 = (0..classes).map(|class| confusion[class][class]).sum();
+        let n = samples.max(1) as f64;
+        Self {
+            samples,
+            accuracy: right as f64 / n,
+            balanced_accuracy: mean_of(&|c| (c.support > 0).then_some(c.recall)).unwrap_or(0.0),
+            macro_f1: mean_of(&|c| (c.support + c.predicted > 0).then_some(c.f1)).unwrap_or(0.0),
+            auroc: mean_of(&|c| c.auroc),
+            calibration_error: bins.iter().map(|bin| bin.gap()).sum::<f64>() / n,
+            log_loss: log_loss / n,
+            classes: rows,
+            confusion,
+        }
+    }
+
+    /// Mistakes by right and predicted class, the most frequent first.
+    pub fn mistakes(&self) -> Vec<(usize, usize, u64)> {
+        let mut mistakes = Vec::new();
+        for (right, row) in self.confusion.iter().enumerate() {
+            let wrong = row.iter().enumerate().filter(|(class, n)| *class != right && **n > 0);
+            mistakes.extend(wrong.map(|(predicted, n)| (right, predicted, *n)));
+        }
+        mistakes.sort_by_key(|(_, _, n)| std::cmp::Reverse(*n));
+        mistakes
+    }
+}
+
+fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
+    let (mut sum, mut count) = (0.0, 0);
+    for value in values {
+        sum += value;
+        count += 1;
+    }
+    (count > 0).then(|| sum / f64::from(count))
+}
+
+/// Samples whose most probable class has about the same probability.
+#[derive(Debug, Clone, Copy, Default)]
+struct Bin {
+    sure: f64,
+    right: u64,
+}
+
+impl Bin {
+    fn add(&mut self, sure: f64, right: bool) {
+        self.sure += sure;
+        self.right += u64::from(right);
+    }
+
+    /// `|mean accuracy - mean probability|`, times the samples.
+    fn gap(&self) -> f64 {
+        (self.right as f64 - self.sure).abs()
+    }
+}
+
+fn of_class(confusion: &[Vec<u64>], class: usize) -> ClassMetrics {
+    let right = confusion[class][class];
+    let support: u64 = confusion[class].iter().sum();
+    let predicted: u64 = confusion.iter().map(|row| row[class]).sum();
+    let share = |of: u64| if of == 0 { 0.0 } else { right as f64 / of as f64 };
+    let both = support + predicted;
+    let f1 = if both == 0 { 0.0 } else { 2.0 * right as f64 / both as f64 };
+    let (precision, recall) = (share(predicted), share(support));
+    ClassMetrics { support, predicted, precision, recall, f1, auroc: None }
+}
+
+/// The Mann-Whitney statistic: ranks of the class's samples, equal ones sharing the mean rank.
+fn auroc(probabilities: &[f64], labels: &[u16], (class, classes): (usize, usize)) -> Option<f64> {
+    let scores = probabilities.iter().skip(class).step_by(classes);
+    let own = labels.iter().map(|label| usize::from(*label) == class);
+    let mut scored: Vec<(f64, bool)> = scores.copied().zip(own).collect();
+    let positives = scored.iter().filter(|(_, own)| *own).count();
+    let negatives = scored.len() - positives;
+    if positives == 0 || negatives == 0 {
+        return None;
+    }
+    scored.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
+    let (mut before, mut ranks) = (0, 0.0);
+    for equal in scored.chunk_by(|a, b| a.0 == b.0) {
+        let rank = before as f64 + (equal.len() + 1) as f64 / 2.0;
+        ranks += rank * equal.iter().filter(|(_, own)| *own).count() as f64;
+        before += equal.len();
+    }
+    let (positives, negatives) = (positives as f64, negatives as f64);
+    Some((ranks - positives * (positives + 1.0) / 2.0) / (positives * negatives))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_case_by_hand() {
+        // Six samples, three classes, of which the last never occurs but is predicted once.
+        let probabilities = [
+            [0.8, 0.1, 0.1],
+            [0.6, 0.3, 0.1],
+            [0.2, 0.7, 0.1],
+            [0.3, 0.6, 0.1],
+            [0.5, 0.4, 0.1],
+            [0.1, 0.2, 0.7],
+        ];
+        let labels = [0, 0, 0, 1, 1, 1];
+        let m = Metrics::new(&probabilities.concat(), &labels, 3);
+        assert_eq!(m.confusion, [[2, 1, 0], [1, 1, 1], [0, 0, 0]]);
+        assert_eq!((m.samples, m.accuracy), (6, 0.5));
+        // Recalls 2/3 and 1/3; the third class has none.
+        assert!((m.balanced_accuracy - 0.5).abs() < 1e-15);
+        // F1: 2·2/(3+3), 2·1/(3+2), 0.
+        assert!((m.macro_f1 - (4.0 / 6.0 + 2.0 / 5.0) / 3.0).abs() < 1e-15);
+        // Class 0: positives .8 .6 .2, negatives .3 .5 .1; 7 of 9 pairs in order.
+        // Class 1: positives .6 .4 .2, negatives .1 .3 .7; 5 of 9.
+        let aurocs: Vec<_> = m.classes.iter().map(|c| c.auroc).collect();
+        assert_eq!(aurocs, [Some(7.0 / 9.0), Some(5.0 / 9.0), None]);
+        assert!((m.auroc.unwrap() - 6.0 / 9.0).abs() < 1e-15);
+        // Each in a bin of its own but for two of .6 and two of .7:
+        // .8 right, .6 and .6 right, .7 and .7 wrong, .5 wrong.
+        let expected = (0.2 + 0.8 + 1.4 + 0.5) / 6.0;
+        assert!((m.calibration_error - expected).abs() < 1e-12, "{}", m.calibration_error);
+        let product: f64 = 0.8 * 0.6 * 0.2 * 0.6 * 0.4 * 0.2;
+        assert!((m.log_loss + product.ln() / 6.0).abs() < 1e-12);
+        assert_eq!(m.mistakes(), [(0, 1, 1), (1, 0, 1), (1, 2, 1)]);
+        assert_eq!((m.classes[2].support, m.classes[2].predicted), (0, 1));
+    }
+
+    #[test]
+    fn equal_scores_count_half() {
+        let m = Metrics::new(&[0.5; 8], &[0, 1, 1, 1], 2);
+        assert_eq!(m.auroc, Some(0.5));
+        // The first of equal classes is the answer.
+        assert_eq!(m.confusion, [[1, 0], [3, 0]]);
+    }
+
+    #[test]
+    fn certainty_is_finite_and_one_class_has_no_auroc() {
+        let m = Metrics::new(&[1.0, 0.0, 1.0, 0.0], &[1, 1], 2);
+        assert_eq!((m.auroc, m.accuracy, m.calibration_error), (None, 0.0, 1.0));
+        assert!((m.log_loss + f64::EPSILON.ln()).abs() < 1e-12);
+        let perfect = Metrics::new(&[1.0, 0.0], &[0], 2);
+        assert_eq!((perfect.macro_f1, perfect.calibration_error), (1.0, 0.0));
+    }
+}
