@@ -30,8 +30,7 @@ impl Footprint {
         let locally = (0..plan.federation.clients.len()).map(|client| plan.scored(client).len());
         let scored = locally.fold(plan.scored_globally(), usize::max).min(EVALUATION_BATCH);
         let scoring = plan.network.workspace_bytes(scored, false);
-        let (worker, batch) =
-            trained.into_iter().flatten().fold((scoring, scoring), |most, method| most.max(method));
+        let (worker, batch) = trained.into_iter().flatten().fold((scoring, scoring), Ord::max);
         // Whoever holds no client's data aggregates, and scores with one thread.
         let workers = plan.threads.min(trainers).max(1);
         Self { model, shared: model.saturating_mul(3), worker, batch, workers }

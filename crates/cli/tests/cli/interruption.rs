@@ -133,7 +133,7 @@ fn an_interrupted_run_says_how_to_go_on_and_does() {
     let manifest: Value =
         serde_json::from_slice(&std::fs::read(run_dir.join("checkpoint.json")).unwrap()).unwrap();
     let length = std::fs::metadata(run_dir.join("events.jsonl")).unwrap().len();
-    assert_eq!(manifest["log_bytes"], length);
+    assert_eq!(manifest["log"]["bytes"], length);
     terminal.succeed(&["run", "--resume", "my run", "--quiet"]);
     assert_eq!(fate(&run_dir), *UNDISTURBED);
 }

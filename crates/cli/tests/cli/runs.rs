@@ -159,7 +159,10 @@ fn an_edited_experiment_is_not_resumed() {
     // Take the run back to its beginning, as if it had been stopped there.
     let checkpoint = terminal.path("run/checkpoint.json");
     let end = std::fs::read_to_string(&checkpoint).unwrap();
-    std::fs::write(&checkpoint, end.replace("\"method\": 3", "\"method\": 0")).unwrap();
+    let begun = end.replace("\"method\": 3", "\"method\": 0");
+    let mut begun = format!("{}}}", &begun[..begun.rfind(",\"check\"").unwrap()]).into_bytes();
+    formant_runtime::seal::seal(&mut begun, formant_runtime::seal::Check::default());
+    std::fs::write(&checkpoint, begun).unwrap();
     std::fs::write(&path, text.replace("rounds = 3", "rounds = 30")).unwrap();
     let answer = terminal.formant(&["run", "--resume", "run"]);
     assert_eq!(answer.code, Some(1));

@@ -59,7 +59,7 @@ fn a_changed_digit_of_a_checkpoint_is_refused() {
         }
         count += 1;
     }
-    assert!(count > 500, "{count} digits");
+    assert!(count > 200, "{count} digits");
     assert_eq!(fs::read(folder.file(EVENTS_FILE)).unwrap(), log, "nothing was touched");
     // As it was written, it leads to the result of a run that nobody disturbed.
     fs::write(&path, &whole).unwrap();
@@ -106,7 +106,7 @@ fn lines_that_are_gone_moved_or_repeated_are_refused() {
         for changed in [gone, swapped, repeated] {
             fs::write(&path, changed.join("\n") + "\n").unwrap();
             let error = refusal(&folder, &plan);
-            assert!(error.contains("events.jsonl is damaged: line "), "{error}");
+            assert!(error.contains("events.jsonl is damaged: "), "{error}");
         }
     }
     // Without its last line, every line that is there is right.
