@@ -1,6 +1,7 @@
 //! The command line.
 
 pub(crate) mod cert;
+pub(crate) mod model;
 pub(crate) mod network;
 
 use clap::builder::RangedI64ValueParser;
@@ -40,6 +41,10 @@ pub(crate) enum Command {
     Run(RunArgs),
     /// Try combinations of settings on the validation split and rank them
     Sweep(SweepArgs),
+    /// Use a model: the classes of images, with their probabilities
+    Predict(model::PredictArgs),
+    /// Score a model on labelled images
+    Evaluate(model::EvaluateArgs),
     /// Write report.md and report.html for a run folder and print its table
     Report(ReportArgs),
     /// Measure what the wait-free schedule saves: time to a target accuracy with and without it

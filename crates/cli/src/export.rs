@@ -2,16 +2,15 @@
 
 use crate::args::ExportArgs;
 use crate::output::print;
+use crate::progress::LateBar;
 use crate::run;
 use anyhow::bail;
 use formant_data::{Federation, Share};
 use formant_runtime::{RuntimeError, files};
-use indicatif::{ProgressBar, ProgressDrawTarget};
 use std::fmt::Write as _;
 use std::io::ErrorKind;
 use std::path::Path;
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
 
 /// Of more clients than this, only the first are printed.
 const MOST_SHOWN: usize = 40;
@@ -25,7 +24,7 @@ pub(crate) fn export(args: &ExportArgs) -> anyhow::Result<ExitCode> {
     let bar = LateBar::new(clients);
     for client in 0..clients {
         Share::of_client(&federation, client).write(&args.out.join(name(client, clients)))?;
-        bar.advance();
+        bar.advance(1);
     }
     bar.finish();
     print(&table(&federation, &args.out)?)?;
@@ -70,30 +69,6 @@ fn table(federation: &Federation, out: &Path) -> anyhow::Result<String> {
     let files = if clients == 1 { "file" } else { "files" };
     writeln!(text, "\nwrote {clients} {files} to {}", out.display())?;
     Ok(text)
-}
-
-/// A bar that is drawn only if the work takes more than a moment.
-struct LateBar {
-    bar: ProgressBar,
-    start: Instant,
-}
-
-impl LateBar {
-    fn new(steps: usize) -> Self {
-        let bar = ProgressBar::with_draw_target(Some(steps as u64), ProgressDrawTarget::hidden());
-        Self { bar, start: Instant::now() }
-    }
-
-    fn advance(&self) {
-        if self.bar.is_hidden() && self.start.elapsed() > Duration::from_secs(1) {
-            self.bar.set_draw_target(ProgressDrawTarget::stderr());
-        }
-        self.bar.inc(1);
-    }
-
-    fn finish(&self) {
-        self.bar.finish_and_clear();
-    }
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ mod args;
 mod cert;
 mod data;
 mod devices;
+mod evaluate;
 mod export;
 mod folder;
 mod grid;
@@ -11,6 +12,7 @@ mod interrupt;
 mod join;
 mod list;
 mod output;
+mod predict;
 mod progress;
 mod ranking;
 mod report;
@@ -29,6 +31,8 @@ fn main() -> ExitCode {
     let outcome = match Cli::parse().command {
         Command::Run(args) => run::run(args),
         Command::Sweep(args) => sweep::sweep(&args),
+        Command::Predict(args) => predict::predict(&args),
+        Command::Evaluate(args) => evaluate::evaluate(&args),
         Command::Report(args) => report::report(&args),
         Command::Speedup(args) => speedup::speedup(&args),
         Command::Devices(args) => devices::devices(&args),

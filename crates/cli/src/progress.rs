@@ -6,7 +6,7 @@ use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::collections::HashMap;
 use std::io::IsTerminal;
 use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Bars on a terminal; a line per finished method elsewhere; nothing when quiet.
 pub(crate) struct Bars {
@@ -147,6 +147,30 @@ impl Observer for Bars {
                 bar.set_position((round as u64 - 1) * STEPS + part);
             }
         });
+    }
+}
+
+/// A bar that is drawn only if the work takes more than a moment.
+pub(crate) struct LateBar {
+    bar: ProgressBar,
+    start: Instant,
+}
+
+impl LateBar {
+    pub(crate) fn new(steps: usize) -> Self {
+        let bar = ProgressBar::with_draw_target(Some(steps as u64), ProgressDrawTarget::hidden());
+        Self { bar, start: Instant::now() }
+    }
+
+    pub(crate) fn advance(&self, steps: usize) {
+        if self.bar.is_hidden() && self.start.elapsed() > Duration::from_secs(1) {
+            self.bar.set_draw_target(ProgressDrawTarget::stderr());
+        }
+        self.bar.inc(steps as u64);
+    }
+
+    pub(crate) fn finish(&self) {
+        self.bar.finish_and_clear();
     }
 }
 

@@ -11,9 +11,11 @@ macro_rules! snapshot {
 
 mod certificates;
 mod devices;
+mod evaluations;
 mod interruption;
 mod listings;
 mod network;
+mod predictions;
 mod readme;
 mod refusals;
 mod runs;
@@ -21,3 +23,4 @@ mod shares;
 mod speedups;
 mod sweeps;
 mod terminal;
+mod workshop;
