@@ -3,6 +3,7 @@
 pub(crate) mod cert;
 pub(crate) mod model;
 pub(crate) mod network;
+pub(crate) mod predict;
 
 use clap::builder::RangedI64ValueParser;
 use clap::{Args, Parser, Subcommand};
@@ -41,10 +42,12 @@ pub(crate) enum Command {
     Run(RunArgs),
     /// Try combinations of settings on the validation split and rank them
     Sweep(SweepArgs),
+    /// Write a trained model as safetensors, ONNX or NumPy arrays
+    Export(model::ExportArgs),
     /// Use a model: the classes of images, with their probabilities
-    Predict(model::PredictArgs),
+    Predict(predict::PredictArgs),
     /// Score a model on labelled images
-    Evaluate(model::EvaluateArgs),
+    Evaluate(predict::EvaluateArgs),
     /// Write report.md and report.html for a run folder and print its table
     Report(ReportArgs),
     /// Measure what the wait-free schedule saves: time to a target accuracy with and without it
@@ -297,11 +300,11 @@ Examples:
 Examples:
   formant data export --out shares
   formant data export experiment.toml --out shares --set data.clients=5")]
-    Export(ExportArgs),
+    Export(DataExportArgs),
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct ExportArgs {
+pub(crate) struct DataExportArgs {
     #[command(flatten)]
     pub(crate) experiment: ExperimentArgs,
     /// Folder of the files, new or empty

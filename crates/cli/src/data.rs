@@ -1,7 +1,7 @@
 //! `formant data`.
 
 use crate::args::{DataArgs, DataCommand, ExperimentArgs};
-use crate::export::export;
+use crate::data_export::export;
 use crate::output::{colour_on_stdout, print};
 use crate::run;
 use formant_data::{CATALOGUE, CatalogueEntry, data_dir, show};

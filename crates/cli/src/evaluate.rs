@@ -1,6 +1,6 @@
 //! `formant evaluate`.
 
-use crate::args::model::EvaluateArgs;
+use crate::args::predict::EvaluateArgs;
 use crate::output::{markdown_table, print, print_json};
 use crate::predict::{announce, model_json, notes, open};
 use crate::progress::LateBar;

@@ -1,7 +1,7 @@
 //! `formant join`.
 
 use crate::args::network::JoinArgs;
-use crate::output::{print, print_json};
+use crate::output::{pasteable, print, print_json};
 use crate::service::{block_on, interrupted, start_log};
 use anyhow::{Context, bail};
 use formant_data::Share;
@@ -24,6 +24,7 @@ pub(crate) fn join(args: &JoinArgs) -> anyhow::Result<ExitCode> {
         },
         state: args.state.clone(),
         rate_limit: rate_limit(args)?,
+        again: args.again,
     };
     block_on(async {
         let Some(summary) = take_part(options, interrupted()).await? else {
@@ -75,6 +76,7 @@ fn json(summary: &Summary) -> serde_json::Value {
         "personal": summary.personal,
         "generic": summary.generic,
         "fingerprint": summary.fingerprint,
+        "model": summary.model,
     })
 }
 
@@ -83,8 +85,12 @@ fn table(summary: &Summary) -> String {
         Some(score) => format!("{:.2} %", 100.0 * score.accuracy),
         None => "-".to_owned(),
     };
+    let model = summary.model.as_deref().map_or(String::new(), |model| {
+        let model = pasteable(model);
+        format!("model        {model}\n\nuse it       formant predict {model} IMAGE…\n")
+    });
     format!(
-        "rounds       {}\ntest samples {}\npersonal     {}\ngeneric      {}\nfingerprint  {}\n",
+        "rounds       {}\ntest samples {}\npersonal     {}\ngeneric      {}\nfingerprint  {}\n{model}",
         summary.rounds,
         summary.samples,
         accuracy(summary.personal),

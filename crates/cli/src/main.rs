@@ -3,9 +3,10 @@
 mod args;
 mod cert;
 mod data;
+mod data_export;
 mod devices;
 mod evaluate;
-mod export;
+mod export_model;
 mod folder;
 mod grid;
 mod interrupt;
@@ -31,6 +32,7 @@ fn main() -> ExitCode {
     let outcome = match Cli::parse().command {
         Command::Run(args) => run::run(args),
         Command::Sweep(args) => sweep::sweep(&args),
+        Command::Export(args) => export_model::export(&args),
         Command::Predict(args) => predict::predict(&args),
         Command::Evaluate(args) => evaluate::evaluate(&args),
         Command::Report(args) => report::report(&args),

@@ -1,6 +1,6 @@
 //! `formant predict`.
 
-use crate::args::model::{ModelArgs, PredictArgs};
+use crate::args::predict::{ModelArgs, PredictArgs};
 use crate::output::print;
 use crate::progress::LateBar;
 use crate::run::grouped;
@@ -66,7 +66,7 @@ pub(crate) fn predict(args: &PredictArgs) -> anyhow::Result<ExitCode> {
 
 /// Finds and reads a model.
 pub(crate) fn open(args: &ModelArgs) -> anyhow::Result<Predictor> {
-    let path = folder::locate(&args.model, args.method.as_deref(), args.which())?;
+    let path = folder::locate(&args.model, args.choice.method.as_deref(), args.choice.which())?;
     Ok(Predictor::new(ModelFile::read(&path)?, &path.display().to_string())?)
 }
 

@@ -1,4 +1,4 @@
-//! A progress bar per method: round, GM, PM and time left.
+//! Progress: a bar per method with round, GM, PM and time left, and a plain one for other work.
 
 use formant_runtime::Observer;
 use formant_runtime::event::Event;

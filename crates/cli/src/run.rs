@@ -7,9 +7,10 @@ use crate::output::{colour_on_stdout, pasteable, print, print_json};
 use crate::progress::Bars;
 use anyhow::Context;
 use formant_experiment::{Experiment, Override, QUICKSTART, choose_methods};
-use formant_report::RunLog;
-use formant_runtime::EVENTS_FILE;
+use formant_model::folder::MODELS;
+use formant_report::{RunLog, readable_bytes};
 use formant_runtime::sim::{self, Outcome};
+use formant_runtime::{EVENTS_FILE, RunPlan};
 use std::fmt::Write as _;
 use std::path::Path;
 use std::process::ExitCode;
@@ -29,6 +30,9 @@ pub(crate) fn run(args: RunArgs) -> anyhow::Result<ExitCode> {
     };
     let bars = Bars::new(args.quiet);
     bars.announce(&plan.header, introduction(&plan));
+    if let Some(note) = models_left_out(&plan) {
+        eprintln!("{note}");
+    }
     let outcome = sim::run(&plan, &run_dir, &bars, &*stop_flag()?)?;
     if outcome == Outcome::Interrupted {
         eprintln!("interrupted; go on with: formant run --resume {}", pasteable(&run_dir));
@@ -64,17 +68,56 @@ fn summary(log: &RunLog, run_dir: &Path, quiet: bool) -> anyhow::Result<String> 
         text.insert(0, '\n');
         writeln!(text, "\nrun folder  {}", run_dir.display())?;
         writeln!(text, "report      {}", run_dir.join("report.html").display())?;
-        text.push_str(NEXT);
+        let models = run_dir.join(MODELS);
+        if models.is_dir() {
+            writeln!(text, "models      {}", models.display())?;
+        }
+        text.push_str(&next(log, run_dir));
     }
     Ok(text)
 }
 
 /// What to try after a first run.
-const NEXT: &str = "
+fn next(log: &RunLog, run_dir: &Path) -> String {
+    let labels = log.methods.iter().map(|method| method.info.label.as_str());
+    let folders = formant_model::folder::method_folders(labels);
+    let personal = folders.iter().rev().find_map(|folder| {
+        let model = run_dir.join(MODELS).join(folder).join("personal/0.safetensors");
+        model.is_file().then(|| pasteable(&model))
+    });
+    let predict = personal.map_or(String::new(), |model| {
+        format!("            formant evaluate {model} --data {}\n", log.started.dataset)
+    });
+    format!(
+        "
 next        formant run --set data.alpha=0.1        clients that differ more
             formant data show                       who holds which labels
             formant init                            an experiment of your own
-";
+{predict}"
+    )
+}
+
+/// Says which models are not kept because they would pass the limit, with their size.
+fn models_left_out(plan: &RunPlan) -> Option<String> {
+    let kept = plan.kept();
+    let beyond: u64 = kept.iter().map(|kept| kept.beyond).sum();
+    if beyond == 0 {
+        return None;
+    }
+    let left_out = plan.methods.iter().zip(&kept).filter(|(_, kept)| kept.beyond > 0);
+    let labels: Vec<&str> = left_out.map(|(method, _)| method.label.as_str()).collect();
+    let what = if kept.iter().all(|kept| kept.generic) { "personal models" } else { "models" };
+    let all: u64 = beyond + kept.iter().map(|kept| kept.bytes).sum::<u64>();
+    Some(format!(
+        "note: {what} of {} ({}) are not kept: all models would take {}, and runtime.keep_limit is {}
+      --set runtime.keep_limit={}GB keeps them",
+        labels.join(", "),
+        readable_bytes(beyond),
+        readable_bytes(all),
+        readable_bytes(plan.keep_limit),
+        all.div_ceil(1_000_000_000),
+    ))
+}
 
 /// The experiment of the command line.
 pub(crate) fn experiment(args: &ExperimentArgs, more: &[Override]) -> anyhow::Result<Experiment> {
@@ -120,7 +163,7 @@ pub(crate) fn threads(given: Option<i64>) -> Vec<Override> {
     given.map(|threads| Override::new(&["runtime", "threads"], threads)).into_iter().collect()
 }
 
-pub(crate) fn introduction(plan: &formant_runtime::RunPlan) -> String {
+pub(crate) fn introduction(plan: &RunPlan) -> String {
     let header = &plan.header;
     let images: usize = header.clients.iter().map(|c| c.train).sum();
     format!(

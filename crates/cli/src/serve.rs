@@ -1,7 +1,7 @@
 //! `formant serve`.
 
 use crate::args::network::ServeArgs;
-use crate::output::print;
+use crate::output::{pasteable, print};
 use crate::service::{block_on, interrupted, start_log};
 use anyhow::Context;
 use formant_network::ServerSettings;
@@ -39,6 +39,11 @@ pub(crate) fn serve(args: &ServeArgs) -> anyhow::Result<ExitCode> {
             writeln!(text, "stopped      {why}")?;
         }
         writeln!(text, "state        {}", folder.display())?;
+        let model = folder.join(formant_model::folder::GENERIC);
+        if model.is_file() {
+            let model = pasteable(&model);
+            writeln!(text, "model        {model}\n\nuse it       formant predict {model} IMAGE…")?;
+        }
         print(&text)?;
         Ok(if end.stopped.is_some() { ExitCode::FAILURE } else { ExitCode::SUCCESS })
     })

@@ -104,6 +104,7 @@ fn run(
         Override::new(&["federation", "schedule"], schedule),
         Override::new(&["train", "personal_epochs"], epochs as i64),
         Override::new(&["name"], format!("{schedule}, {epochs} personal epochs")),
+        Override::new(&["runtime", "keep"], "none"),
     ];
     changes.extend(threads(args.threads));
     let experiment = experiment_or(&args.experiment, &changes, SPEEDUP)?;

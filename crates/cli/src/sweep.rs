@@ -98,6 +98,8 @@ fn check_all(
                 combination.iter().map(|c| Override::parse(c)).collect::<Result<Vec<_>, _>>()?;
             changes.push(Override::new(&["evaluation", "split"], "validation"));
             changes.push(Override::new(&["seed"], *seed));
+            // A sweep is after a setting; whoever wants the models runs that.
+            changes.push(Override::new(&["runtime", "keep"], "none"));
             changes.extend(threads(args.threads));
             let experiment = experiment(&args.experiment, &changes).with_context(in_combination)?;
             let table = experiment.to_table();

@@ -105,6 +105,7 @@ impl Experiment {
         };
         combination::check(&experiment)?;
         experiment.memory()?;
+        experiment.keep_limit()?;
         experiment.check_rules()?;
         Ok(experiment)
     }
@@ -131,13 +132,22 @@ impl Experiment {
 
     /// Bytes of client states that may stay in memory.
     pub(crate) fn memory(&self) -> Result<u64, ExperimentError> {
-        let given = text(&self.runtime, "memory");
+        self.size("memory", "client states beyond this are kept on disk")
+    }
+
+    /// Bytes of models that may be kept.
+    pub(crate) fn keep_limit(&self) -> Result<u64, ExperimentError> {
+        self.size("keep_limit", "models beyond this are not kept")
+    }
+
+    fn size(&self, key: &str, help: &str) -> Result<u64, ExperimentError> {
+        let given = text(&self.runtime, key);
         units::bytes(given).map(|bytes| bytes as u64).ok_or_else(|| {
             SchemaError::Range {
-                path: "runtime.memory".into(),
+                path: format!("runtime.{key}"),
                 value: format!("\"{given}\""),
                 expected: "a size such as \"1GiB\", \"512MiB\" or \"2GB\"".into(),
-                help: "client states beyond this are kept on disk".into(),
+                help: help.into(),
             }
             .into()
         })

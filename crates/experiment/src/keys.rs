@@ -410,6 +410,18 @@ pub const RUNTIME: &[Key] = &[
         "client states beyond this are kept on disk, e.g. \"1GiB\" or \"512MiB\"",
     ),
     key("checkpoint_every", whole(1), Default::Integer(10), "rounds between checkpoints"),
+    key(
+        "keep",
+        Kind::Choice(&["all", "generic", "none"]),
+        Default::Text("all"),
+        "models that the run folder keeps: generic and personal ones, generic ones, or none",
+    ),
+    key(
+        "keep_limit",
+        Kind::Text,
+        Default::Text("4GiB"),
+        "models beyond this are not kept, e.g. \"10GiB\"; generic ones come first, then the personal ones of one method after the other",
+    ),
 ];
 
 #[cfg(test)]

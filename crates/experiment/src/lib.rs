@@ -8,6 +8,7 @@ mod error;
 mod experiment;
 pub mod keys;
 mod overrides;
+mod room;
 mod rules;
 mod template;
 pub mod units;

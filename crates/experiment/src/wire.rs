@@ -2,13 +2,14 @@
 //! methods built. Whatever can fail fails here, before any work.
 
 use crate::experiment::{integer, number, text};
-use crate::{Experiment, ExperimentError, MethodSetting};
+use crate::{Experiment, ExperimentError, MethodSetting, room};
 use formant_data::{Dataset, Federation, Partition, PartitionPlan, Split};
 use formant_federation::Protocol;
 use formant_methods::PhaseSettings;
+use formant_model::Card;
 use formant_numerics::{NetworkSpec, Part, Sgd};
 use formant_runtime::event::{ClientSize, FORMAT, MethodInfo, RunStarted};
-use formant_runtime::{Evaluation, MethodPlan, PhasePlan, RunPlan};
+use formant_runtime::{Evaluation, Keep, MethodPlan, PhasePlan, RunPlan};
 use std::path::Path;
 use std::sync::Arc;
 use toml::{Table, Value};
@@ -46,8 +47,18 @@ impl Experiment {
     /// Wires everything up over data that are there already: what [`Experiment::federation`] gave
     /// for the same `[data]` and seed, or a federation made by hand.
     pub fn plan_on(&self, federation: Federation) -> Result<RunPlan, ExperimentError> {
-        let network =
-            self.network_spec()?.build(federation.dataset.shape, federation.dataset.classes)?;
+        self.plan_with(federation, formant_runtime::available())
+    }
+
+    /// [`Experiment::plan_on`] a machine with so much memory, if that is known.
+    pub(crate) fn plan_with(
+        &self,
+        federation: Federation,
+        memory: Option<u64>,
+    ) -> Result<RunPlan, ExperimentError> {
+        let spec = self.network_spec()?;
+        let network = spec.build(federation.dataset.shape, federation.dataset.classes)?;
+        let card = self.card(&spec, &federation.dataset);
         let split = match text(&self.evaluation, "split") {
             "validation" => Split::Validation,
             _ => Split::Test,
@@ -67,7 +78,7 @@ impl Experiment {
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         let threads = self.runtime.get("threads").and_then(Value::as_integer);
         let clients = federation.clients.len();
-        Ok(RunPlan {
+        let plan = RunPlan {
             header,
             network,
             federation,
@@ -80,7 +91,30 @@ impl Experiment {
             checkpoint_every: integer(&self.runtime, "checkpoint_every") as usize,
             threads: threads.map_or(cores, |t| t as usize),
             memory: self.memory()?,
-        })
+            keep: match text(&self.runtime, "keep") {
+                "none" => Keep::None,
+                "generic" => Keep::Generic,
+                _ => Keep::All,
+            },
+            keep_limit: self.keep_limit()?,
+            card,
+        };
+        room::check(&plan, memory)?;
+        Ok(plan)
+    }
+
+    /// What all model files of the run say alike.
+    fn card(&self, spec: &NetworkSpec, dataset: &Dataset) -> Card {
+        Card {
+            network: spec.complete(dataset.shape),
+            input: dataset.shape,
+            normalisation: dataset.train.normalisation().to_vec(),
+            classes: dataset.class_names.clone(),
+            dataset: dataset.name.clone(),
+            experiment: self.name().into(),
+            seed: self.seed(),
+            ..Card::default()
+        }
     }
 
     fn network_spec(&self) -> Result<NetworkSpec, ExperimentError> {

@@ -1,5 +1,6 @@
 //! The server's half: who is asked, which uploads count, when a round closes.
 
+mod fitness;
 use crate::{Action, Event, Late, Protocol, Refusal, Role, Schedule, Time};
 use formant_numerics::{Rng, Stream};
 use serde::{Deserialize, Serialize};

@@ -43,6 +43,16 @@ pub enum ModelError {
         /// The version that wrote it.
         writer: String,
     },
+    /// A model that a format cannot hold.
+    #[error(
+        "the model cannot be written as {format}: {found}\nhint: export it as safetensors, which has no such limit"
+    )]
+    Export {
+        /// The format.
+        format: &'static str,
+        /// Why not.
+        found: String,
+    },
     /// A folder in which the model that was asked for is not.
     #[error("{found}\nhint: {remedy}")]
     Choice {

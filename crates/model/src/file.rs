@@ -114,7 +114,7 @@ pub fn encoded_len(layout: &Layout) -> u64 {
 }
 
 /// Every tensor of the layout with its bytes, parameters first.
-fn values<'m>(
+pub(crate) fn values<'m>(
     layout: &'m Layout,
     model: &'m Model,
 ) -> impl Iterator<Item = (&'m Tensor, Cow<'m, [u8]>)> {
@@ -135,7 +135,7 @@ fn little_endian(values: &[f32]) -> Cow<'_, [u8]> {
 }
 
 /// The counters that PyTorch's batch norms have beside their running statistics.
-fn counters(layout: &Layout) -> impl Iterator<Item = String> {
+pub(crate) fn counters(layout: &Layout) -> impl Iterator<Item = String> {
     let norms = layout.buffers().iter().filter_map(|b| b.name.strip_suffix("running_mean"));
     norms.map(|norm| format!("{norm}{COUNTER}"))
 }

@@ -29,14 +29,18 @@
 
 mod card;
 mod error;
+mod export;
 mod file;
 pub mod folder;
 mod labels;
 mod metrics;
+mod npz;
+mod onnx;
 mod predict;
 
 pub use card::{Card, FORMAT, MethodName, Role};
 pub use error::ModelError;
+pub use export::{Format, export};
 pub use file::{ModelFile, encode, encoded_len};
 pub use labels::{known_labels, labels};
 pub use metrics::{CALIBRATION_BINS, ClassMetrics, Metrics};

@@ -5,6 +5,7 @@
 //! start removes.
 
 use formant_runtime::RuntimeError;
+use formant_runtime::seal::{self, Check};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use std::collections::HashSet;
 use std::fs::{self, File};
@@ -82,16 +83,27 @@ pub(crate) fn store(folder: &Path, name: &str, bytes: &[u8]) -> Result<Named, Ru
     Ok(Named::of(name, bytes))
 }
 
+/// Moves a file or a folder into another folder, if it is there.
+pub(crate) fn move_into(path: &Path, folder: &Path) -> Result<(), RuntimeError> {
+    match fs::rename(path, folder.join(path.file_name().unwrap_or_default())) {
+        Err(error) if error.kind() != ErrorKind::NotFound => {
+            Err(RuntimeError::file("move", path, error))
+        }
+        _ => sync_folder(folder),
+    }
+}
+
 /// Makes renames and removals in a folder durable.
 pub(crate) fn sync_folder(folder: &Path) -> Result<(), RuntimeError> {
     let synced = File::open(folder).and_then(|folder| folder.sync_all());
     synced.map_err(|source| RuntimeError::file("sync", folder, source))
 }
 
-/// Replaces a manifest.
+/// Replaces a manifest, sealed.
 pub(crate) fn write_manifest<T: Serialize>(path: &Path, manifest: &T) -> Result<(), RuntimeError> {
-    let text = serde_json::to_vec(manifest)
+    let mut text = serde_json::to_vec(manifest)
         .map_err(|error| RuntimeError::file("write", path, error.into()))?;
+    seal::seal(&mut text, Check::default());
     write(path, &text)
 }
 
@@ -102,11 +114,13 @@ pub(crate) fn read_manifest<T: DeserializeOwned>(path: &Path) -> Result<Option<T
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(RuntimeError::file("read", path, error)),
     };
-    serde_json::from_slice(&bytes).map(Some).map_err(|error| RuntimeError::Damaged {
+    let damaged = |found: String| RuntimeError::Damaged {
         path: path.into(),
-        found: error.to_string(),
+        found,
         hint: "restore the whole state folder from a copy, or start again in a new one".into(),
-    })
+    };
+    seal::verify(&bytes, Check::default()).map_err(|broken| damaged(broken.to_string()))?;
+    serde_json::from_slice(&bytes).map(Some).map_err(|error| damaged(error.to_string()))
 }
 
 /// Removes the files of a folder that nobody names.

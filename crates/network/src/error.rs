@@ -57,6 +57,19 @@ pub enum NetworkError {
         /// What to do.
         hint: &'static str,
     },
+    /// A state folder whose run is over, at a server that has a new one.
+    #[error(
+        "{path} belongs to the run {over}, which is over, and the server has the new run {now}\nhint: join with a new folder (--state), or with --again, which moves the old run into {path}/archive",
+        path = path.display()
+    )]
+    Over {
+        /// The state folder.
+        path: PathBuf,
+        /// Its run.
+        over: String,
+        /// The server's.
+        now: String,
+    },
     /// The server does not let this client in.
     #[error("{server} refuses this client: {reason}\nhint: {hint}")]
     Refused {

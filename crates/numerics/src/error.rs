@@ -39,6 +39,16 @@ pub enum NumericsError {
         /// The network.
         network: String,
     },
+    /// A network that no machine can hold.
+    #[error(
+        "network `{network}` would have {parameters:.1e} parameters, which fit into no machine; choose smaller layers (`network.hidden`, `network.width`)"
+    )]
+    TooLarge {
+        /// The network.
+        network: String,
+        /// Its parameters.
+        parameters: f64,
+    },
     /// A truncation ratio outside `(0, 1]`.
     #[error("truncation ratio tau = {tau} is not in (0, 1]")]
     Truncation {

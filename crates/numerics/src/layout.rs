@@ -42,7 +42,10 @@ impl Layout {
         part: Part,
     ) -> Range<usize> {
         let from = self.parameters();
-        let range = from..from + shape.iter().product::<usize>();
+        // Saturating, like everything that a width goes into: a network beyond all bounds is refused by
+        // its size once it is whole.
+        let len = shape.iter().fold(1, |len: usize, extent| len.saturating_mul(*extent));
+        let range = from..from.saturating_add(len);
         self.tensors.push(Tensor {
             name: name.into(),
             shape: shape.to_vec(),
@@ -55,7 +58,7 @@ impl Layout {
     /// Appends a buffer tensor and returns its range.
     pub(crate) fn push_buffer(&mut self, name: impl Into<String>, len: usize) -> Range<usize> {
         let from = self.buffer_values();
-        let range = from..from + len;
+        let range = from..from.saturating_add(len);
         self.buffers.push(Tensor {
             name: name.into(),
             shape: vec![len],

@@ -31,8 +31,8 @@ pub use model::{Model, floats};
 #[doc(hidden)]
 pub use network::LayerTime;
 pub use network::{
-    Batch, CATALOGUE, Convolution, Family, Network, NetworkSpec, Norm, Output, OutputGradient,
-    Pass, Stem, Workspace,
+    Batch, CATALOGUE, Convolution, Family, Graph, GraphNode, GraphOp, Network, NetworkSpec, Norm,
+    Output, OutputGradient, Pass, Stem, Workspace,
 };
 pub use rng::{Rng, Stream};
 pub use sgd::{Sgd, Worker};

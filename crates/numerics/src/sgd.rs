@@ -29,7 +29,7 @@ impl Sgd {
     }
 
     /// Whether a step needs no velocity.
-    fn is_plain(&self) -> bool {
+    pub fn is_plain(&self) -> bool {
         self.momentum == 0.0 && self.weight_decay == 0.0
     }
 

@@ -21,12 +21,12 @@ impl Shape {
 
     /// Values in one channel.
     pub const fn plane(&self) -> usize {
-        self.height * self.width
+        self.height.saturating_mul(self.width)
     }
 
     /// Values in one sample.
     pub const fn len(&self) -> usize {
-        self.channels * self.plane()
+        self.channels.saturating_mul(self.plane())
     }
 
     /// Whether the shape holds nothing.

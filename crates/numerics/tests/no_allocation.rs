@@ -11,6 +11,8 @@ use std::cell::Cell;
 thread_local! {
     /// Per thread, so that the harness's own threads do not count.
     static ALLOCATIONS: Cell<usize> = const { Cell::new(0) };
+    /// Bytes that were asked for, whatever became of them.
+    static BYTES: Cell<usize> = const { Cell::new(0) };
 }
 
 struct Counting;
@@ -18,28 +20,29 @@ struct Counting;
 #[global_allocator]
 static COUNTING: Counting = Counting;
 
-fn count() {
+fn count(bytes: usize) {
     // A thread that is being torn down has no counter any more, and nobody asks for it.
     let _ = ALLOCATIONS.try_with(|n| n.set(n.get() + 1));
+    let _ = BYTES.try_with(|n| n.set(n.get() + bytes));
 }
 
 // SAFETY: every request goes to the system's allocator as it came; the counter is a plain cell
 // that neither allocates nor has a destructor.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        count();
+        count(layout.size());
         // SAFETY: the caller's contract is passed on.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        count();
+        count(layout.size());
         // SAFETY: the caller's contract is passed on.
         unsafe { System.alloc_zeroed(layout) }
     }
 
     unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        count();
+        count(size);
         // SAFETY: the caller's contract is passed on.
         unsafe { System.realloc(pointer, layout, size) }
     }
@@ -52,6 +55,25 @@ unsafe impl GlobalAlloc for Counting {
 
 const FORMS: [Form; 4] = [Form::Normalized, Form::Raw, Form::Generalized, Form::Complex];
 const BATCH: usize = 6;
+
+#[test]
+fn the_size_of_a_workspace_is_known_before_it_is_there() {
+    for entry in CATALOGUE {
+        for shape in [Shape::new(1, 28, 28), Shape::new(3, 32, 32)] {
+            let network = NetworkSpec::named(entry.name).build(shape, 10).unwrap();
+            for batch in [1, 10, 64] {
+                let before = BYTES.get();
+                let workspace = network.workspace(batch);
+                let taken = (BYTES.get() - before) as u64;
+                drop(workspace);
+                let known = network.workspace_bytes(batch, true);
+                let place = format!("{} on {shape}, batch {batch}: {known} of {taken}", entry.name);
+                assert!(known <= taken && taken - known < taken / 20 + (1 << 20), "{place}");
+                assert!(network.workspace_bytes(batch, false) < known, "{place}");
+            }
+        }
+    }
+}
 
 #[test]
 fn a_step_allocates_nothing() {

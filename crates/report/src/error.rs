@@ -1,5 +1,6 @@
 //! What can be wrong with an event log or with the folder that holds it.
 
+use formant_runtime::seal::Broken;
 use std::io;
 use std::path::PathBuf;
 
@@ -86,10 +87,23 @@ pub enum ReportError {
         /// The seed.
         seed: u64,
     },
+    /// A line is not as it was written, or not where.
+    #[error(
+        "{}, line {line}: {broken}; restore the log from a copy, or run the experiment again",
+        file.display()
+    )]
+    Damaged {
+        /// The log.
+        file: PathBuf,
+        /// The line, counted from 1.
+        line: usize,
+        /// What its check says.
+        broken: Broken,
+    },
     /// A line within the log is no event.
     #[error(
-        "{}, line {line}: {reason}, in {found}; remove that line to report on the rest, or run the \
-         experiment again", file.display()
+        "{}, line {line}: {reason}, in {found}; restore the log from a copy, or run the experiment \
+         again", file.display()
     )]
     Malformed {
         /// The log.
@@ -103,8 +117,8 @@ pub enum ReportError {
     },
     /// An event names a method that the run did not announce.
     #[error(
-        "{}, line {line}: there is no method \"{label}\" in this run (it has {known}); remove that \
-         line if it strayed in from another run's log", file.display()
+        "{}, line {line}: there is no method \"{label}\" in this run (it has {known}); if \
+         the line strayed in from another run's log, restore this one from a copy", file.display()
     )]
     UnknownMethod {
         /// The log.

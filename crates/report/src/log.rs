@@ -38,8 +38,21 @@ pub struct MethodLog {
     pub evaluations: BTreeMap<usize, Evaluation>,
     /// Training by round, counted from 1.
     pub rounds: BTreeMap<usize, RoundLog>,
+    /// The models that were kept of it, if any.
+    pub models: Option<Models>,
     /// How it ended; absent while it is unfinished.
     pub finish: Option<Finish>,
+}
+
+/// The models of a method in the run folder.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Models {
+    /// Personal ones.
+    pub personal: usize,
+    /// Bytes of all.
+    pub bytes: u64,
+    /// Bytes of those that a limit has left out.
+    pub left_out: u64,
 }
 
 /// Scores of both models after a round. A figure is absent where the model had diverged.
@@ -189,7 +202,8 @@ impl RunLog {
 
 impl MethodLog {
     pub(crate) fn new(info: MethodInfo) -> Self {
-        Self { info, evaluations: BTreeMap::new(), rounds: BTreeMap::new(), finish: None }
+        let (evaluations, rounds) = (BTreeMap::new(), BTreeMap::new());
+        Self { info, evaluations, rounds, models: None, finish: None }
     }
 
     /// Rounds completed so far.
@@ -237,6 +251,7 @@ impl MethodLog {
     pub(crate) fn rewind(&mut self, round: usize) {
         self.rounds.split_off(&round);
         self.evaluations.split_off(&round);
+        self.models = None;
         self.finish = None;
     }
 }

@@ -26,7 +26,7 @@ pub(crate) fn duration(seconds: f64) -> String {
 }
 
 /// A size in decimal units: `512 B`, `178 kB`, `3.5 MB`.
-pub(crate) fn bytes(size: u64) -> String {
+pub fn bytes(size: u64) -> String {
     if size < 1000 {
         return format!("{size} B");
     }

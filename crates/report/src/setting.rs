@@ -3,8 +3,8 @@
 use formant_runtime::event::{ClientSize, RunStarted};
 use serde_json::Value;
 
-use crate::RunLog;
-use crate::quantity::{count, counted, duration, one_line};
+use crate::quantity::{bytes, count, counted, duration, one_line};
+use crate::{Models, RunLog};
 
 /// Name and value, in reading order.
 pub(crate) fn facts(log: &RunLog) -> Vec<(&'static str, String)> {
@@ -31,7 +31,24 @@ pub(crate) fn facts(log: &RunLog) -> Vec<(&'static str, String)> {
     if let Some(seconds) = log.seconds {
         facts.push(("wall time", duration(seconds)));
     }
+    facts.extend(models(log).map(|models| ("models", models)));
     facts
+}
+
+/// What the run folder keeps of the models: `21 MB in models/, 60 of them personal`.
+fn models(log: &RunLog) -> Option<String> {
+    let kept: Vec<_> = log.methods.iter().filter_map(|method| method.models).collect();
+    let sum = |of: fn(&Models) -> u64| kept.iter().map(of).sum::<u64>();
+    let left_out = match sum(|models| models.left_out) {
+        0 => String::new(),
+        left_out => format!("; runtime.keep_limit has left out {}", bytes(left_out)),
+    };
+    let personal = counted(kept.iter().map(|models| models.personal).sum(), "personal model");
+    let size = bytes(sum(|models| models.bytes));
+    (!kept.is_empty()).then(|| {
+        let methods = counted(kept.len(), "method");
+        format!("{size} in models/: generic ones of {methods}, {personal}{left_out}")
+    })
 }
 
 /// What a reader must know before trusting the figures, if anything.

@@ -1,8 +1,10 @@
 //! Checkpoints: a small manifest that says where states lie, replaced atomically.
 
 use crate::RuntimeError;
+use crate::event_log::LogMark;
 use crate::files::{read, write_atomic};
-use crate::sim::Situation;
+use crate::seal::{self, Check};
+use crate::sim::{Situation, StoredBest};
 use crate::store::{Kept, Stored};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -12,7 +14,13 @@ use std::path::Path;
 pub const CHECKPOINT_FILE: &str = "checkpoint.json";
 
 /// The version of the manifest.
-const FORMAT: u32 = 3;
+const FORMAT: u32 = 4;
+
+/// What every version's manifest says.
+#[derive(Deserialize)]
+struct Format {
+    format: u32,
+}
 
 /// Where a run stands. Everything after it can be computed again, bit for bit.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -22,8 +30,8 @@ pub struct Checkpoint {
     pub method: usize,
     /// Rounds of it that are done.
     pub round: usize,
-    /// Length of the event log that goes with it.
-    pub log_bytes: u64,
+    /// Where the event log stood.
+    pub log: LogMark,
     /// Wall time of the method so far.
     pub method_seconds: f64,
     /// Wall time of the run so far.
@@ -38,18 +46,20 @@ pub struct Checkpoint {
     pub kept: Kept,
     /// Older broadcasts than the newest that somebody may still need.
     pub broadcasts: BTreeMap<u64, Stored>,
+    /// The generic model of the best evaluation, absent before the first.
+    pub(crate) best: Option<StoredBest>,
     /// Server, clients and clock, absent before the method's first checkpoint.
     pub situation: Option<Situation>,
 }
 
 impl Checkpoint {
     /// The state at the start of a method: nothing stored yet.
-    pub(crate) fn at_method(method: usize, log_bytes: u64, run_seconds: f64) -> Self {
+    pub(crate) fn at_method(method: usize, log: LogMark, run_seconds: f64) -> Self {
         Self {
             format: FORMAT,
             method,
             round: 0,
-            log_bytes,
+            log,
             method_seconds: 0.0,
             run_seconds,
             version: 0,
@@ -57,6 +67,7 @@ impl Checkpoint {
             clients: Vec::new(),
             kept: Kept::default(),
             broadcasts: BTreeMap::new(),
+            best: None,
             situation: None,
         }
     }
@@ -72,22 +83,23 @@ impl Checkpoint {
             found,
             hint: "start the run again in a new folder".into(),
         };
-        let checkpoint: Self =
-            serde_json::from_slice(&read(&path)?).map_err(|error| damaged(error.to_string()))?;
-        if checkpoint.format != FORMAT {
-            return Err(damaged(format!(
-                "format {} where this version reads {FORMAT}",
-                checkpoint.format
-            )));
+        let bytes = read(&path)?;
+        // Asked first: another version may seal and say everything else differently.
+        let Format { format } =
+            serde_json::from_slice(&bytes).map_err(|error| damaged(error.to_string()))?;
+        if format != FORMAT {
+            return Err(damaged(format!("format {format} where this version reads {FORMAT}")));
         }
-        Ok(Some(checkpoint))
+        seal::verify(&bytes, Check::default()).map_err(|broken| damaged(broken.to_string()))?;
+        serde_json::from_slice(&bytes).map(Some).map_err(|error| damaged(error.to_string()))
     }
 
     /// Replaces the manifest.
     pub(crate) fn write(&self, run_dir: &Path) -> Result<(), RuntimeError> {
         let path = run_dir.join(CHECKPOINT_FILE);
-        let text = serde_json::to_vec_pretty(self)
+        let mut text = serde_json::to_vec_pretty(self)
             .map_err(|error| RuntimeError::file("write", &path, error.into()))?;
+        seal::seal(&mut text, Check::default());
         write_atomic(&path, &text)
     }
 
@@ -95,6 +107,7 @@ impl Checkpoint {
     pub(crate) fn stored(&self) -> impl Iterator<Item = &Stored> {
         let uploads = self.kept.uploads.iter().map(|(_, stored)| stored);
         let states = self.server.iter().chain(self.clients.iter().flatten());
+        let states = states.chain(self.best.iter().map(|best| &best.file));
         states.chain(uploads).chain(self.kept.sent.values()).chain(self.broadcasts.values())
     }
 }

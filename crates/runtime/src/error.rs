@@ -1,6 +1,7 @@
 //! What can go wrong while a run is under way.
 
 use formant_methods::MethodError;
+use formant_model::ModelError;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -63,6 +64,9 @@ pub enum RuntimeError {
         /// What went wrong.
         why: String,
     },
+    /// A model could not be made into a file.
+    #[error(transparent)]
+    Model(#[from] ModelError),
     /// A method failed where no client can be blamed.
     #[error(transparent)]
     Method(#[from] MethodError),

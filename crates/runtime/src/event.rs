@@ -1,12 +1,16 @@
 //! The event log's vocabulary: one self-describing stream from which every table is computed.
 //!
 //! A run folder holds one `events.jsonl`, a JSON object per line, tagged by `event`. Readers skip
-//! kinds that they do not know; a field is never given a second meaning.
+//! kinds that they do not know; a field is never given a second meaning. From format 2 on, every line
+//! ends with a check that hangs on the line before ([`crate::seal`]).
 
 use serde::{Deserialize, Deserializer, Serialize};
 
 /// The version of this vocabulary, in every log's first line.
-pub const FORMAT: u32 = 1;
+pub const FORMAT: u32 = 2;
+
+/// The first version of which every line is sealed.
+pub const SEALED_SINCE: u32 = 2;
 
 /// One line of `events.jsonl`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -121,6 +125,23 @@ pub enum Event {
     },
     /// Both models were scored.
     Evaluated(Evaluated),
+    /// A method's models were written to `models/`, in a folder named by its label.
+    ModelsKept {
+        /// The method's label.
+        method: String,
+        /// The round of the generic and the personal models.
+        round: usize,
+        /// The round of the generic model that scored best; absent if none was scored.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        best_round: Option<usize>,
+        /// Personal models.
+        personal: usize,
+        /// Bytes of all files.
+        bytes: u64,
+        /// Bytes of models that `runtime.keep_limit` has left out, if any.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        beyond_limit: Option<u64>,
+    },
     /// A method ended: all its rounds done, or stopped early for a reason.
     MethodFinished {
         /// The method's label.

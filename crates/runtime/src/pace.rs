@@ -46,8 +46,7 @@ impl<'p> Pacer<'p> {
     /// Takes the client with the median number of samples.
     pub fn new(plan: &'p RunPlan, method: &'p MethodPlan) -> Result<Self, RuntimeError> {
         let desk = plan.desk(method, median_client(plan));
-        let batch = method.shared.first.batch.max(method.personal.first.batch);
-        let mut hand = Hand::new(&*plan.network, batch);
+        let mut hand = Hand::new(&*plan.network, plan.largest_batch(method));
         let init = plan.network.init(&mut Rng::new(plan.seed, Stream::Init, 0, 0));
         let (mut state, mut server) =
             (method.method.start_client(&init), method.method.start_server(&init));

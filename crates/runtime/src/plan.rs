@@ -1,10 +1,11 @@
 //! A run, fully decided: what the simulator executes.
 
-use crate::Profile;
 use crate::event::RunStarted;
+use crate::{Keep, Profile};
 use formant_data::{Federation, Split};
 use formant_federation::{Personal, Protocol};
 use formant_methods::{ErasedMethod, PhaseSettings};
+use formant_model::Card;
 use formant_numerics::{Network, Sgd};
 
 /// Everything that a run needs; no key is looked up later.
@@ -33,6 +34,12 @@ pub struct RunPlan {
     pub threads: usize,
     /// Bytes of client states and uploads that may stay in memory; the rest lives on disk.
     pub memory: u64,
+    /// Which models are kept.
+    pub keep: Keep,
+    /// Bytes of models that may be kept.
+    pub keep_limit: u64,
+    /// What all models of the run have in common; see [`RunPlan::card_of`].
+    pub card: Card,
 }
 
 impl RunPlan {
@@ -42,6 +49,13 @@ impl RunPlan {
         let personal = Personal { exists, ..self.protocol.personal };
         let (clients, rounds) = (self.federation.clients.len(), self.rounds as u64);
         Protocol { clients, rounds, personal, ..self.protocol.clone() }
+    }
+
+    /// Samples in the largest training step of a method: no more than the largest client holds.
+    pub fn largest_batch(&self, method: &MethodPlan) -> usize {
+        let asked = method.shared.first.batch.max(method.personal.first.batch);
+        let held = self.federation.clients.iter().map(|data| data.train.len()).max();
+        asked.min(held.unwrap_or(0)).max(1)
     }
 
     /// Size of the set on which the GM is scored.

@@ -2,7 +2,7 @@
 
 use crate::checkpoint::{CHECKPOINT_FILE, Checkpoint};
 use crate::event::{Event, RunStarted};
-use crate::recorder::EVENTS_FILE;
+use crate::event_log::{self, EVENTS_FILE};
 use crate::{RunPlan, RuntimeError};
 use serde_json::Value;
 use std::fs::File;
@@ -36,6 +36,7 @@ pub(crate) fn checkpoint(
     let Ok(Event::RunStarted(header)) = serde_json::from_str(&header) else {
         return Err(damaged("its first line does not open a run"));
     };
+    event_log::verify(run_dir, checkpoint.log)?;
     if checkpoint.method >= header.methods.len() {
         return Err(RuntimeError::Complete { path: run_dir.into() });
     }
@@ -43,10 +44,12 @@ pub(crate) fn checkpoint(
     let whole = if checkpoint.round == 0 {
         checkpoint.server.is_none() && checkpoint.clients.is_empty()
     } else {
-        let clients = plan.federation.clients.len();
+        // The header has as many methods as the plan: it was compared.
+        let rules = plan.rules(&plan.methods[checkpoint.method]);
         checkpoint.server.is_some()
-            && checkpoint.clients.len() == clients
-            && checkpoint.situation.as_ref().is_some_and(|situation| situation.fits(clients))
+            && checkpoint.clients.len() == rules.clients
+            && checkpoint.kept.clients().all(|client| client < rules.clients)
+            && checkpoint.situation.as_ref().is_some_and(|situation| situation.fits(&rules))
     };
     if !whole || checkpoint.round > plan.rounds {
         return Err(RuntimeError::Damaged {

@@ -1,152 +1,76 @@
-//! The command line of what uses models: `formant predict` and `formant evaluate`.
+//! The command line of everything that uses a trained model.
 
-use clap::Args;
-use formant_data::{SourceOptions, Split};
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::{ArgGroup, Args};
+use formant_model::Format;
 use formant_model::folder::Which;
 use std::path::PathBuf;
 
-/// A model, in a file or in a folder of several.
-#[derive(Debug, Args)]
-pub(crate) struct ModelArgs {
-    /// Model file, run folder, or state folder of `join` or `serve`
-    pub(crate) model: PathBuf,
-    /// Of a run folder: the method, by its label
+/// Which model of a folder is meant.
+#[derive(Debug, Args, Clone)]
+#[command(group = ArgGroup::new("whose").multiple(false))]
+pub(crate) struct ModelChoice {
+    /// The method's label, in a run folder with several
     #[arg(long, value_name = "LABEL")]
     pub(crate) method: Option<String>,
-    /// Of a run folder: the personal model of this client
-    #[arg(long, value_name = "NUMBER", conflicts_with_all = ["generic", "best"])]
+    /// The personal model of this client
+    #[arg(long, value_name = "K", group = "whose")]
     pub(crate) client: Option<usize>,
-    /// The generic model [default of a run folder]
-    #[arg(long, conflicts_with = "best")]
+    /// The generic model, also where a personal one lies beside it
+    #[arg(long, group = "whose")]
     pub(crate) generic: bool,
-    /// The generic model of the best evaluation
-    #[arg(long)]
+    /// The generic model of the evaluation in which it scored best
+    #[arg(long, group = "whose")]
     pub(crate) best: bool,
 }
 
-impl ModelArgs {
+impl ModelChoice {
     pub(crate) fn which(&self) -> Which {
-        match self.client {
-            Some(client) => Which::Client(client),
-            None if self.best => Which::Best,
-            None if self.generic => Which::Generic,
-            None => Which::Obvious,
+        match self {
+            Self { client: Some(client), .. } => Which::Client(*client),
+            Self { generic: true, .. } => Which::Generic,
+            Self { best: true, .. } => Which::Best,
+            _ => Which::Obvious,
         }
-    }
-}
-
-/// What the files of images do not say themselves.
-#[derive(Debug, Args)]
-pub(crate) struct SourceArgs {
-    /// The part to use of what has several
-    #[arg(long, value_enum, default_value = "test")]
-    split: Part,
-    /// File of labels (IDX or .npy) of an IDX, .npy or .npz file
-    #[arg(long, value_name = "FILE")]
-    labels: Option<PathBuf>,
-    /// Array of images in an .npz file [default: images, x, test_images, x_test, …]
-    #[arg(long, value_name = "KEY")]
-    images_key: Option<String>,
-    /// Array of labels in an .npz file [default: labels, y, test_labels, y_test, …]
-    #[arg(long, value_name = "KEY")]
-    labels_key: Option<String>,
-    /// Leave out image files that cannot be read, and say which
-    #[arg(long)]
-    skip_bad: bool,
-    /// Worker threads; the result does not depend on them [default: one per core]
-    #[arg(long, allow_negative_numbers = true, value_parser = super::threads())]
-    threads: Option<i64>,
-    /// No notes and no progress, only the result
-    #[arg(long, short)]
-    pub(crate) quiet: bool,
-}
-
-#[derive(Debug, Clone, Copy, clap::ValueEnum)]
-enum Part {
-    Train,
-    Validation,
-    Test,
-    All,
-}
-
-impl SourceArgs {
-    pub(crate) fn split(&self) -> Split {
-        match self.split {
-            Part::Train => Split::Train,
-            Part::Validation => Split::Validation,
-            Part::Test => Split::Test,
-            Part::All => Split::All,
-        }
-    }
-
-    pub(crate) fn options(&self) -> SourceOptions {
-        SourceOptions {
-            split: self.split(),
-            labels: self.labels.clone(),
-            images_key: self.images_key.clone(),
-            labels_key: self.labels_key.clone(),
-            skip_bad: self.skip_bad,
-        }
-    }
-
-    pub(crate) fn threads(&self) -> usize {
-        let cores = || std::thread::available_parallelism().map_or(1, usize::from);
-        self.threads.and_then(|threads| usize::try_from(threads).ok()).unwrap_or_else(cores)
     }
 }
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Inputs are image files (PNG, JPEG, WebP, BMP), folders of them, IDX files, .npz and .npy files, and
-shares of `formant data export`. Images of another size are cropped in the middle and resized.
+safetensors  tensors with PyTorch's names, and in the header all that is known of the model
+onnx         a graph that takes raw pixels, for onnxruntime and others
+npz          an archive of NumPy arrays
+docs/MODELS.md has programs that read each of them.
 
 Examples:
-  formant predict runs/quickstart-…/models/SCD/personal/3.safetensors some.png
-  formant predict runs/quickstart-… --method SCD --client 3 photos/
-  formant predict state photos/ --top 5            a client's own model, no server needed
-  formant predict model.safetensors test.npz --csv > predictions.csv")]
-pub(crate) struct PredictArgs {
+  formant export runs/quickstart-20260101-120000 --method SCD --client 3 --format onnx
+  formant export runs/quickstart-20260101-120000 --all --format npz --out arrays
+  formant export state --format onnx --out mine.onnx     on the host of a client
+  formant export model.safetensors --format npz")]
+pub(crate) struct ExportArgs {
+    /// A run folder, the state folder of `join` or `serve`, or a model file
+    #[arg(value_name = "RUN|STATE|MODEL")]
+    pub(crate) source: PathBuf,
     #[command(flatten)]
-    pub(crate) model: ModelArgs,
-    /// Images to predict
-    #[arg(required = true, value_name = "INPUT")]
-    pub(crate) inputs: Vec<PathBuf>,
-    /// How many classes to show, the most probable first
-    #[arg(long, value_name = "COUNT", default_value = "3", value_parser = clap::value_parser!(u16).range(1..))]
-    pub(crate) top: u16,
-    /// Print JSON on standard output
-    #[arg(long, conflicts_with = "csv")]
-    pub(crate) json: bool,
-    /// Print comma-separated values on standard output
+    pub(crate) choice: ModelChoice,
+    /// Every model of the folder, or of --method
+    #[arg(long, group = "whose")]
+    pub(crate) all: bool,
+    /// What to write
+    #[arg(long, value_parser = format())]
+    pub(crate) format: Format,
+    /// File to write, or folder with --all [default: METHOD-MODEL.FORMAT, with --all export]
+    #[arg(long, value_name = "PATH")]
+    pub(crate) out: Option<PathBuf>,
+    /// Replace existing files
     #[arg(long)]
-    pub(crate) csv: bool,
-    #[command(flatten)]
-    pub(crate) source: SourceArgs,
+    pub(crate) force: bool,
+    /// Print what was written as JSON on standard output
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
-#[derive(Debug, Args)]
-#[command(after_help = "\
-The data are labelled images: a folder with a folder for each class (CLASS/IMAGE.png, called like
-the model's classes), an IDX file with its labels beside it, an .npz file of images and labels, a
-share of `formant data export`, or a dataset by name (see `formant data list`).
-
-Examples:
-  formant evaluate model.safetensors --data mnist-small
-  formant evaluate runs/quickstart-… --method SCD --client 3 --data shares/client-003.safetensors
-  formant evaluate model.safetensors --data photos/ --json > scores.json
-  formant evaluate model.safetensors --data digits.idx --labels digit-labels.idx")]
-pub(crate) struct EvaluateArgs {
-    #[command(flatten)]
-    pub(crate) model: ModelArgs,
-    /// Labelled images: a path, or the name of a dataset
-    #[arg(long, value_name = "PATH|NAME")]
-    pub(crate) data: PathBuf,
-    /// Folder of the datasets that are known by name [env: FORMANT_DATA]
-    #[arg(long, value_name = "DIR")]
-    pub(crate) data_dir: Option<PathBuf>,
-    /// Print everything as JSON on standard output
-    #[arg(long)]
-    pub(crate) json: bool,
-    #[command(flatten)]
-    pub(crate) source: SourceArgs,
+fn format() -> impl TypedValueParser<Value = Format> {
+    PossibleValuesParser::new(Format::ALL.map(Format::name))
+        .try_map(|name| Format::named(&name).ok_or("no such format"))
 }

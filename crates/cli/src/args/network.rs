@@ -27,8 +27,9 @@ pub(crate) struct ServeArgs {
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-The state folder holds the personal model and survives a crash: the same command goes on where it
-stopped. Neither the data nor the personal model ever leave this machine.
+The state folder survives a crash: the same command goes on where it stopped. After every round it
+holds the newest models, personal.safetensors and generic.safetensors, for `formant predict STATE`.
+Neither the data nor the personal model ever leave this machine.
 
 Examples:
   formant join --server fl.example.org:7700 --identity alice.bundle.pem --data alice.safetensors --state alice
@@ -49,6 +50,10 @@ pub(crate) struct JoinArgs {
     /// Folder of this client, which holds its personal model
     #[arg(long, value_name = "DIR")]
     pub(crate) state: PathBuf,
+    /// Where the folder's run is over and the server has a new one: move the old one into
+    /// STATE/archive and take part in the new one
+    #[arg(long)]
+    pub(crate) again: bool,
     /// This client's certificate and key, as `formant cert client NAME` writes them
     #[arg(long, value_name = "BUNDLE", required_unless_present = "insecure")]
     pub(crate) identity: Option<PathBuf>,

@@ -12,6 +12,7 @@ macro_rules! snapshot {
 mod certificates;
 mod devices;
 mod evaluations;
+mod exports;
 mod interruption;
 mod listings;
 mod network;

@@ -145,6 +145,32 @@ fn files_and_folders() {
 }
 
 #[test]
+fn networks_that_do_not_fit() {
+    let terminal = Terminal::with_tiny();
+    let told = |name: &str, key: &str, value: &str| {
+        let (name, value) = (format!("network.name={name}"), format!("{key}={value}"));
+        refusals(&terminal, &[&["run", "tiny.toml", "--set", &name, "--set", &value]])
+    };
+    // How much memory there is depends on the machine, so this is no snapshot.
+    let large = told("mlp", "network.hidden", "[1000000,100000]");
+    for part in ["a run of `mlp` with 100,786,", " parameters (375.", "are free", "network.hidden"]
+    {
+        assert!(large.contains(part), "{part} in {large}");
+    }
+    assert!(told("resnet18", "network.width", "20000").contains("network.width"));
+    for (name, key, value) in [
+        ("mlp", "network.hidden", "[9000000000000000]"),
+        ("mlp", "network.hidden", "[9000000000000000,9000000000000000]"),
+        ("resnet50", "network.width", "9000000000000000000"),
+    ] {
+        let said = told(name, key, value);
+        assert!(said.contains("parameters, which fit into no machine"), "{said}");
+    }
+    let batch = refusals(&terminal, &[&["run", "tiny.toml", "--set", "train.batch=1000000000"]]);
+    assert!(batch.contains("train.batch"), "{batch}");
+}
+
+#[test]
 fn arguments() {
     let terminal = Terminal::with_tiny();
     snapshot!(refusals(

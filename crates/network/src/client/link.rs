@@ -61,12 +61,21 @@ pub enum Identity {
         tls: Arc<rustls::ClientConfig>,
         /// The name that must stand in the server's certificate.
         server: ServerName<'static>,
+        /// The name in the client's.
+        client: String,
     },
     /// It says its name, without encryption. Only on loopback.
     Name(String),
 }
 
 impl Identity {
+    /// The client's own name.
+    pub(crate) fn name(&self) -> &str {
+        match self {
+            Self::Certificate { client: name, .. } | Self::Name(name) => name,
+        }
+    }
+
     /// By a certificate; `server` is the host that must stand in the server's.
     pub fn of(identity: &ClientIdentity, server: &str) -> Result<Self, NetworkError> {
         let name = ServerName::try_from(server.to_owned()).map_err(|_| {
@@ -75,7 +84,8 @@ impl Identity {
                 "give the name in its certificate: a host name or an address",
             )
         })?;
-        Ok(Self::Certificate { tls: Arc::new(identity.client_config()?), server: name })
+        let (tls, client) = (Arc::new(identity.client_config()?), identity.name().to_owned());
+        Ok(Self::Certificate { tls, server: name, client })
     }
 }
 
@@ -181,7 +191,7 @@ impl Link {
                 let line = Metered::new(socket.await?, traffic, limits);
                 let line = match identity {
                     Identity::Name(_) => Line::Plain(line),
-                    Identity::Certificate { tls, server } => {
+                    Identity::Certificate { tls, server, .. } => {
                         let mut line = TlsConnector::from(tls).connect(server, line).await?;
                         // The handshake ends before the server has seen our certificate. Its first
                         // words, or its refusal, come by themselves: they are waited for, not taken.

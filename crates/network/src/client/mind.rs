@@ -2,19 +2,20 @@
 //! lets anything follow from it.
 
 use super::link::Command;
+use super::models::{Owner, Scribe};
 use super::summary::Summary;
 use super::training::{Job, Trained, Trainer};
 use super::vault::{Manifest, Terms, Vault, decode_broadcast};
 use super::{Source, plan};
 use crate::durable::{self, Named};
 use crate::error::NetworkError;
-use crate::journal::Journal;
+use crate::journal;
 use crate::wire::proto::{self, verdict::Kind};
 use formant_federation::{Role, Session, SessionAction, SessionEvent, Until};
 use formant_methods::Value;
 use formant_numerics::{Rng, Stream};
 use formant_runtime::event::{Event as Line, Phase};
-use formant_runtime::{MethodPlan, RunPlan, RuntimeError};
+use formant_runtime::{EventLog, MethodPlan, RunPlan, RuntimeError};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender};
@@ -45,6 +46,9 @@ pub(crate) enum Notice {
 pub(crate) struct Waiting {
     pub(crate) vault: Vault,
     pub(crate) source: Source,
+    /// The client's own name.
+    pub(crate) name: String,
+    pub(crate) again: bool,
     pub(crate) inbox: Receiver<Notice>,
     pub(crate) notices: Sender<Notice>,
     pub(crate) commands: UnboundedSender<Command>,
@@ -56,12 +60,7 @@ impl Waiting {
         self,
         begun: Option<(Terms, Manifest)>,
     ) -> Result<Option<Summary>, NetworkError> {
-        let (terms, manifest, welcome) = if let Some((terms, manifest)) = begun {
-            (terms, Some(manifest), None)
-        } else {
-            let Some(welcome) = self.welcome()? else { return Ok(None) };
-            (Terms::of(&welcome), None, Some(welcome))
-        };
+        let Some((terms, manifest, welcome)) = self.terms(begun)? else { return Ok(None) };
         let mut mind = Mind::new(self, terms, manifest)?;
         let restarted = mind.manifest.session.restart();
         mind.perform(restarted)?;
@@ -69,6 +68,39 @@ impl Waiting {
             mind.take(Notice::Connected(welcome))?;
         }
         mind.run()
+    }
+
+    /// Which run it takes part in, and where it stands there: what the folder says, or, in a new one or
+    /// where the folder's run is over, what the server says. `None` if it is told to stop.
+    #[expect(clippy::type_complexity, reason = "used once, right above")]
+    fn terms(
+        &self,
+        begun: Option<(Terms, Manifest)>,
+    ) -> Result<Option<(Terms, Option<Manifest>, Option<Box<proto::Welcome>>)>, NetworkError> {
+        match &begun {
+            Some((_, manifest)) if !manifest.session.is_over() => {
+                return Ok(begun.map(|(terms, manifest)| (terms, Some(manifest), None)));
+            }
+            Some((terms, _)) => {
+                info!(
+                    run = terms.run,
+                    "the run of this folder is over; asking the server for its own"
+                );
+            }
+            None => {}
+        }
+        let Some(welcome) = self.welcome()? else { return Ok(None) };
+        let now = Terms::of(&welcome);
+        Ok(Some(match begun {
+            Some((terms, manifest)) if terms.run == now.run => {
+                (terms, Some(manifest), Some(welcome))
+            }
+            Some((terms, _)) => {
+                self.vault.make_room(&terms, &now, self.again)?;
+                (now, None, Some(welcome))
+            }
+            None => (now, None, Some(welcome)),
+        }))
     }
 
     /// The first thing that a new client needs.
@@ -89,10 +121,12 @@ struct Mind {
     terms: Terms,
     manifest: Manifest,
     plan: Arc<RunPlan>,
-    journal: Journal,
+    journal: EventLog,
     inbox: Receiver<Notice>,
     commands: UnboundedSender<Command>,
     trainer: Trainer,
+    owner: Owner,
+    scribe: Scribe,
     /// The client's state; away while a phase works on it.
     state: Option<Value>,
     /// The broadcast and the upload that were last used, decoded.
@@ -107,7 +141,7 @@ impl Mind {
         terms: Terms,
         manifest: Option<Manifest>,
     ) -> Result<Self, NetworkError> {
-        let Waiting { vault, source, inbox, notices, commands } = waiting;
+        let Waiting { vault, source, name, inbox, notices, commands, .. } = waiting;
         let plan = Arc::new(plan::of(&terms, source)?);
         let method = &plan.methods[0];
         let manifest = if let Some(manifest) = manifest {
@@ -123,8 +157,8 @@ impl Mind {
             let init = plan.network.init(&mut Rng::new(plan.seed, Stream::Init, 0, 0));
             method.method.start_client(&init)
         };
-        let mut journal = Journal::open(&vault.folder, manifest.log_bytes)?;
-        if journal.bytes() == 0 {
+        let mut journal = journal::open(&vault.folder, manifest.log)?;
+        if journal.end().bytes == 0 {
             journal.record(&Line::RunStarted(plan.header.clone()))?;
             journal.record(&Line::MethodStarted { method: method.label.clone() })?;
         }
@@ -135,6 +169,8 @@ impl Mind {
             "the run begins, or goes on"
         );
         let trainer = Trainer::start(plan.clone(), terms.client, notices);
+        let (client, folder) = (terms.client, vault.folder.clone());
+        let owner = Owner { plan: plan.clone(), client, name, folder };
         Ok(Self {
             vault,
             terms,
@@ -144,6 +180,8 @@ impl Mind {
             inbox,
             commands,
             trainer,
+            scribe: Scribe::start(owner.clone()),
+            owner,
             state: Some(state),
             broadcast: None,
             upload: None,
@@ -223,7 +261,11 @@ impl Mind {
         if record.error.is_none() {
             self.manifest.version += 1;
             let name = format!("state-{}.bin", self.manifest.version);
-            self.manifest.state = Some(durable::store(&states, &name, &state.encode()?)?);
+            let bytes = state.encode()?;
+            self.manifest.state = Some(durable::store(&states, &name, &bytes)?);
+            if let (Phase::Personal, Some((at, got))) = (phase, &self.broadcast) {
+                self.scribe.renew((round, bytes), (*at - 1, got.clone()));
+            }
         }
         self.state = Some(state);
         self.manifest.working = None;
@@ -273,7 +315,7 @@ impl Mind {
             }
         }
         self.manifest.forget();
-        self.manifest.log_bytes = self.journal.bytes();
+        self.manifest.log = self.journal.end();
         self.vault.commit(&self.manifest)?;
         for action in actions {
             self.act(action)?;
@@ -309,6 +351,9 @@ impl Mind {
         let Some(state) = self.state.take() else {
             return Err(NetworkError::Stopped { what: "training" });
         };
+        if personal.is_none() && round > 1 {
+            self.scribe.renew((round - 1, state.encode()?), (round - 1, broadcast.clone()));
+        }
         self.trainer.begin(Job { round, state, broadcast, personal });
         Ok(())
     }
@@ -353,9 +398,10 @@ impl Mind {
         let round = newest.unwrap_or(1) - 1;
         let Some(state) = &self.state else { return Ok(()) };
         let got = broadcast.as_deref();
-        let summary = Summary::new(&self.plan, self.terms.client, (round, state), got)?;
+        self.scribe.finish();
+        let summary = Summary::new(&self.owner, (round, state), got)?;
         self.journal.record(&Line::RunFinished { seconds: 0.0 })?;
-        self.manifest.log_bytes = self.journal.bytes();
+        self.manifest.log = self.journal.end();
         self.vault.commit(&self.manifest)?;
         self.summary = Some(summary);
         Ok(())

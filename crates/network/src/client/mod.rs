@@ -4,6 +4,7 @@ mod backoff;
 mod handshake;
 mod link;
 mod mind;
+mod models;
 mod plan;
 mod session;
 mod summary;
@@ -48,6 +49,8 @@ pub struct JoinOptions {
     pub state: PathBuf,
     /// Most bytes per second in each direction.
     pub rate_limit: Option<u64>,
+    /// Whether a folder whose run is over makes room for the server's new one.
+    pub again: bool,
 }
 
 /// Takes part in a run until it is over. `None` if `shutdown` came first; then the state is kept, and
@@ -57,6 +60,7 @@ pub async fn join(
     shutdown: impl Future<Output = ()>,
 ) -> Result<Option<Summary>, NetworkError> {
     let (vault, begun) = Vault::open(&options.state)?;
+    let name = options.identity.name().to_owned();
     let (notices, inbox) = std::sync::mpsc::channel();
     let (commands, orders) = tokio::sync::mpsc::unbounded_channel();
     let link = Arc::new(Link {
@@ -70,8 +74,15 @@ pub async fn join(
         notices: notices.clone(),
     });
     let (ended, end) = oneshot::channel();
-    let waiting =
-        Waiting { vault, source: options.source, inbox, notices: notices.clone(), commands };
+    let waiting = Waiting {
+        vault,
+        source: options.source,
+        name,
+        again: options.again,
+        inbox,
+        notices: notices.clone(),
+        commands,
+    };
     std::thread::spawn(move || ended.send(waiting.run(begun)));
     let connection = tokio::spawn(link.clone().run(orders));
     tokio::pin!(end);

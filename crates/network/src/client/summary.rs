@@ -1,11 +1,11 @@
 //! What a client has learnt, in figures.
 
+use super::models::{Owner, Parts};
 use crate::error::NetworkError;
-use crate::score::{BATCH, score};
-use formant_methods::{MethodError, Value};
-use formant_numerics::{Model, Worker};
-use formant_runtime::RunPlan;
+use crate::score::score;
+use formant_methods::Value;
 use formant_runtime::event::Score;
+use std::path::PathBuf;
 
 /// How a client's run ended.
 #[derive(Debug, Clone, PartialEq)]
@@ -20,54 +20,37 @@ pub struct Summary {
     pub generic: Option<Score>,
     /// XXH3-128 of the client's state.
     pub fingerprint: String,
+    /// The file of the model to use: the personal one, or the generic one of a method without.
+    pub model: Option<PathBuf>,
 }
 
 impl Summary {
+    /// Scores both models and writes them.
     pub(super) fn new(
-        plan: &RunPlan,
-        client: usize,
+        owner: &Owner,
         (round, state): (u64, &Value),
         broadcast: Option<&Value>,
     ) -> Result<Self, NetworkError> {
+        let plan = &owner.plan;
         let mut summary = Self {
             rounds: round,
-            samples: plan.scored(client).len(),
+            samples: plan.scored(owner.client).len(),
             personal: None,
             generic: None,
             fingerprint: crate::wire::fingerprint(&state.encode()?),
+            model: None,
         };
         let Some(broadcast) = broadcast else { return Ok(summary) };
-        let desk = plan.desk(&plan.methods[0], client);
-        let method = &*plan.methods[0].method;
-        let batch = plan.methods[0].personal.first.batch.max(BATCH);
-        let mut worker = Worker::new(&*plan.network, batch);
-        let mine = (&plan.federation.dataset.train, plan.scored(client));
-        if let Some(generic) = generic_model(plan, broadcast)? {
-            summary.generic = score(&*plan.network, &generic, mine, &mut worker);
-        }
-        let mut local = desk.evaluation(round as usize, &mut worker);
-        let personal = match method.personal_model(state, broadcast, &mut local) {
-            Ok(model) => Some(model.into_owned()),
-            // A model that diverges while it is fine-tuned has no score.
-            Err(MethodError::Numerics(_)) => None,
-            Err(error) => return Err(error.into()),
+        let mut worker = owner.worker();
+        let parts = Parts { state: (round, state), broadcast: (round, broadcast) };
+        let models = owner.models(&parts, &mut worker)?;
+        let mine = (&plan.federation.dataset.train, plan.scored(owner.client));
+        let mut scored = |model: Option<_>| {
+            model.and_then(|model| score(&*plan.network, model, mine, &mut worker))
         };
-        if let Some(personal) = personal {
-            summary.personal = score(&*plan.network, &personal, mine, &mut worker);
-        }
+        summary.generic = scored(models.generic.as_ref());
+        summary.personal = scored(models.personal.as_ref());
+        summary.model = owner.write(&models, &parts)?;
         Ok(summary)
     }
-}
-
-/// The generic model in a broadcast, if a whole one is in it.
-fn generic_model(plan: &RunPlan, broadcast: &Value) -> Result<Option<Model>, NetworkError> {
-    let method = &*plan.methods[0].method;
-    let layout = plan.network.layout();
-    let vectors = method.broadcast_vectors(broadcast)?;
-    let [parameters, buffers, ..] = vectors[..] else { return Ok(None) };
-    let is_whole = parameters.len() == layout.parameters()
-        && buffers.len() == layout.buffer_values()
-        && method.entry().generic;
-    let model = Model { parameters: parameters.to_vec(), buffers: buffers.to_vec() };
-    Ok(is_whole.then_some(model))
 }

@@ -41,8 +41,7 @@ impl Trainer {
         let flag = stop.clone();
         std::thread::spawn(move || {
             let method = &plan.methods[0];
-            let batch = method.shared.first.batch.max(method.personal.first.batch);
-            let mut hand = Hand::new(&*plan.network, batch);
+            let mut hand = Hand::new(&*plan.network, plan.largest_batch(method));
             for job in inbox {
                 let trained = train(&plan, client, job, (&mut hand, &flag));
                 if notices.send(Notice::Trained(Box::new(trained))).is_err() {

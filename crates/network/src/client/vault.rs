@@ -3,6 +3,8 @@
 //! - `run.json`: which run this is, and the experiment that the server has sent; written once.
 //! - `manifest.json`: where the client stands and the names of the files that go with it. Replaced
 //!   before anything follows from it.
+//! - `generic.safetensors`, `personal.safetensors`: the newest models, to be used; made of the rest.
+//! - `archive/`: runs that are over and made room for another.
 //! - `states/`: the client's state with its personal model, broadcasts, and uploads that the server
 //!   has not confirmed.
 
@@ -12,15 +14,18 @@ use crate::error::NetworkError;
 use crate::wire::{confused, proto};
 use formant_federation::Session;
 use formant_methods::{ErasedMethod, Value};
-use formant_runtime::files;
+use formant_runtime::{EVENTS_FILE, LogMark, files};
 use proto::{Encoding, Precision};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashSet};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
+/// Where runs go that are over.
+const ARCHIVE: &str = "archive";
+
 /// The version of the folder's layout.
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
 
 /// What the server has said in its welcome: the same for the whole run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -91,7 +96,8 @@ pub(crate) struct Manifest {
     pub(crate) failures: BTreeMap<u64, String>,
     /// The round whose phase is under way.
     pub(crate) working: Option<u64>,
-    pub(crate) log_bytes: u64,
+    /// Where the event log stood.
+    pub(crate) log: LogMark,
 }
 
 impl Manifest {
@@ -104,7 +110,7 @@ impl Manifest {
             uploads: BTreeMap::new(),
             failures: BTreeMap::new(),
             working: None,
-            log_bytes: 0,
+            log: LogMark::default(),
         }
     }
 
@@ -162,6 +168,35 @@ impl Vault {
                 hint: "join with another folder (--state), or connect to the server that it belongs to",
             }),
         }
+    }
+
+    /// Refuses a new run in a folder whose run is over, or moves that one into the archive.
+    pub(crate) fn make_room(
+        &self,
+        over: &Terms,
+        now: &Terms,
+        again: bool,
+    ) -> Result<(), NetworkError> {
+        if !again {
+            return Err(NetworkError::Over {
+                path: self.folder.clone(),
+                over: over.run.clone(),
+                now: now.run.clone(),
+            });
+        }
+        let safe = |c: char| if c.is_alphanumeric() || c == '-' { c } else { '_' };
+        let archive =
+            self.folder.join(ARCHIVE).join(over.run.chars().map(safe).collect::<String>());
+        files::create_folder(&archive)?;
+        // The manifests go last: until then the folder is known to be of a run that is over.
+        let [generic, own] = super::models::files(&self.folder);
+        let log = self.folder.join(EVENTS_FILE);
+        for path in [generic, own, log, self.states(), self.manifest_path(), self.terms_path()] {
+            durable::move_into(&path, &archive)?;
+        }
+        files::create_folder(&self.states())?;
+        tracing::info!(archive = %archive.display(), "the run that is over is in the archive");
+        Ok(())
     }
 
     /// Makes what has happened durable, and removes what it has made superfluous.

@@ -8,10 +8,11 @@ use super::status::Status;
 use super::vault::{End, Manifest, Vault};
 use super::verdict::{Fault, of_actions};
 use crate::error::NetworkError;
-use crate::journal::Journal;
+use crate::journal;
 use crate::wire::{proto, role_to_wire};
 use formant_federation::{Action, Event, Time};
 use formant_methods::Value;
+use formant_runtime::EventLog;
 use formant_runtime::event::{self, Event as Line};
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
@@ -59,7 +60,7 @@ pub(crate) struct Actor {
     pub(super) core: Arc<Core>,
     pub(super) vault: Vault,
     pub(super) manifest: Manifest,
-    pub(super) journal: Journal,
+    pub(super) journal: EventLog,
     pub(super) inbox: Receiver<Message>,
     /// The method's state; away while an aggregation works on it.
     pub(super) server: Option<Value>,
@@ -96,7 +97,7 @@ impl Actor {
     ) -> Result<Self, NetworkError> {
         let bytes = manifest.server.read(&vault.states())?;
         let server = core.wiring.method().method.decode_server(&bytes)?;
-        let journal = Journal::open(&vault.folder, manifest.log_bytes)?;
+        let journal = journal::open(&vault.folder, manifest.log)?;
         Ok(Self {
             before: manifest.seconds,
             core,
@@ -115,7 +116,7 @@ impl Actor {
 
     /// Runs until it is told to stop.
     pub(crate) fn run(mut self) -> Result<(), NetworkError> {
-        if self.journal.bytes() == 0 {
+        if self.journal.end().bytes == 0 {
             self.journal.record(&Line::RunStarted(self.core.wiring.plan.header.clone()))?;
             self.journal.record(&Line::MethodStarted { method: self.label() })?;
         }
@@ -259,7 +260,7 @@ impl Actor {
 
     pub(super) fn commit(&mut self) -> Result<(), NetworkError> {
         self.manifest.seconds = self.seconds();
-        self.manifest.log_bytes = self.journal.bytes();
+        self.manifest.log = self.journal.end();
         self.vault.commit(&self.manifest)
     }
 

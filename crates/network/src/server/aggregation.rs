@@ -57,14 +57,21 @@ impl Job {
         let is_scored = is_last || (round as usize).is_multiple_of(plan.evaluation.every);
         let result = self.aggregate(server, is_last);
         let later = match &result {
-            Ok(Aggregation { server, outcome: Ok(_), .. }) if is_scored && !is_last => {
+            Ok(Aggregation { server, outcome: Ok(_), .. }) if !is_last => {
                 let model = plan.methods[0].method.global_model(server);
                 model.ok().flatten().map(std::borrow::Cow::into_owned)
             }
             _ => None,
         };
         let _ = self.core.actor.send(Message::Aggregated(Box::new(result)));
+        if let Some(model) = &later
+            && let Err(error) = self.core.keep_generic(round, model)
+        {
+            // The run does not depend on it, and the last one is written by the run itself.
+            tracing::warn!(round, %error, "the file of the generic model is not renewed");
+        }
         if let Some(model) = later
+            && is_scored
             && let Ok(_one_at_a_time) = self.core.scoring.try_lock()
             && let Some((score, seconds)) = self.score(&model)
         {

@@ -6,10 +6,14 @@ use super::door::Door;
 use super::metrics::Metrics;
 use super::plan::Wiring;
 use super::verdict::Fault;
-use crate::durable::Named;
+use crate::durable::{self, Named};
 use crate::error::NetworkError;
 use crate::wire::proto;
 use formant_methods::Value;
+use formant_model::folder::GENERIC;
+use formant_model::{Role, encode};
+use formant_numerics::Model;
+use formant_runtime::RuntimeError;
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 use std::sync::atomic::AtomicU64;
@@ -36,6 +40,8 @@ pub(crate) struct Core {
     pub(crate) lanes: Vec<Lane>,
     pub(crate) checking: Semaphore,
     pub(crate) scoring: Mutex<()>,
+    /// The round of the generic model that lies in the folder.
+    kept: Mutex<u64>,
     pub(crate) sessions: AtomicU64,
     places: HashMap<String, usize>,
     /// Broadcasts that can be downloaded.
@@ -74,6 +80,7 @@ impl Core {
             limit,
             checking: Semaphore::new(CHECKS),
             scoring: Mutex::default(),
+            kept: Mutex::default(),
             sessions: AtomicU64::new(0),
             shelf: RwLock::new(broadcasts.clone()),
             latest: Mutex::default(),
@@ -113,6 +120,20 @@ impl Core {
         let value = Arc::new(decode_broadcast(self, &named, &self.folder.join("states"))?);
         *latest = Some((round, value.clone()));
         Ok(Some(value))
+    }
+
+    /// Replaces the file of the generic model, unless a newer one is there.
+    pub(crate) fn keep_generic(&self, round: u64, model: &Model) -> Result<(), NetworkError> {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        if round < *kept || !model.is_finite() {
+            return Ok(());
+        }
+        let plan = &self.wiring.plan;
+        let card = plan.card_of(self.wiring.method(), Role::Generic, round as usize);
+        let bytes = encode(plan.network.layout(), &card, model).map_err(RuntimeError::from)?;
+        durable::write(&self.folder.join(GENERIC), &bytes)?;
+        *kept = round;
+        Ok(())
     }
 
     /// Asks the actor and waits for its verdict.

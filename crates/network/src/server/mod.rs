@@ -122,6 +122,13 @@ impl RunningServer {
         let folder = settings.state.clone();
         let wiring = Wiring::new(experiment, settings)?;
         let (vault, manifest) = Vault::open(&folder, &wiring)?;
+        if manifest.end.is_some() {
+            tracing::warn!(
+                run = vault.run,
+                state = %folder.display(),
+                "the run of this folder is over: its last model is handed out, nothing is trained; a new federation needs a new folder (server.state or --state)"
+            );
+        }
         let listener = bind(wiring.settings.listen).await?;
         let ops = match wiring.settings.ops {
             Some(ops) => Some(bind(ops).await?),

@@ -3,7 +3,6 @@
 use super::actor::Actor;
 use super::aggregation::Aggregation;
 use super::vault::End;
-use crate::durable;
 use crate::error::NetworkError;
 use crate::wire::fingerprint;
 use formant_federation::{Action, Event, Schedule};
@@ -185,9 +184,7 @@ impl Actor {
         let fingerprint = fingerprint(&server.encode()?);
         let method = &*self.core.wiring.method().method;
         if let Some(model) = method.global_model(server)? {
-            let layout = self.core.wiring.plan.network.layout();
-            let bytes = crate::model::safetensors(layout, &model);
-            durable::write(&self.vault.folder.join("model.safetensors"), &bytes)?;
+            self.core.keep_generic(rounds, &model)?;
         }
         let seconds = self.seconds();
         info!(rounds, fingerprint, stopped, seconds, "the run is over");

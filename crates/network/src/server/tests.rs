@@ -322,6 +322,7 @@ async fn strangers_and_other_versions_are_not_let_in() {
         source: Source::Rehearse { dir: None },
         state: folder.path().join("mallory"),
         rate_limit: None,
+        again: false,
     };
     let error = join(options, std::future::pending()).await.unwrap_err().to_string();
     assert!(error.contains("`mallory` is no client") && error.contains("hint:"), "{error}");

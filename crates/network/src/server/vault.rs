@@ -13,14 +13,14 @@ use crate::error::NetworkError;
 use formant_federation::Server;
 use formant_methods::Value;
 use formant_numerics::{Rng, Stream};
-use formant_runtime::{RuntimeError, files, first_difference};
+use formant_runtime::{LogMark, RuntimeError, files, first_difference};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashSet};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
 /// The version of the folder's layout.
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
 
 /// Which run a folder belongs to.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -51,7 +51,8 @@ pub(crate) struct Manifest {
     pub(crate) seconds: f64,
     /// When the open round began, on the same clock.
     pub(crate) round_began: f64,
-    pub(crate) log_bytes: u64,
+    /// Where the event log stood.
+    pub(crate) log: LogMark,
     /// How the run ended, if it has.
     pub(crate) end: Option<End>,
 }
@@ -91,13 +92,24 @@ impl Vault {
         let lock = files::lock(folder)?;
         let run = Self::claim(folder, wiring)?;
         let vault = Self { folder: folder.into(), run: run.id, _lock: lock };
-        let manifest = match durable::read_manifest(&vault.manifest_path())? {
-            Some(manifest) => manifest,
+        let manifest = match durable::read_manifest::<Manifest>(&vault.manifest_path())? {
+            Some(manifest) if manifest.machine.fits(&wiring.plan.rules(wiring.method())) => {
+                manifest
+            }
+            Some(_) => return Err(vault.unfit()),
             None => vault.begin(wiring)?,
         };
         vault.sweep(&manifest)?;
         vault.check_uploads(&manifest.machine)?;
         Ok((vault, manifest))
+    }
+
+    fn unfit(&self) -> NetworkError {
+        NetworkError::Runtime(RuntimeError::Damaged {
+            path: self.manifest_path(),
+            found: "its rounds are not those of the experiment".into(),
+            hint: "restore the whole state folder from a copy, or start again in a new one".into(),
+        })
     }
 
     /// Writes down which run this is, or refuses if the folder belongs to another.
@@ -148,7 +160,7 @@ impl Vault {
             samples: BTreeMap::new(),
             seconds: 0.0,
             round_began: 0.0,
-            log_bytes: 0,
+            log: LogMark::default(),
             end: None,
         };
         self.commit(&manifest)?;

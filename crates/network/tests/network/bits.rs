@@ -32,7 +32,7 @@ async fn many_clients_with_half_precision_come_to_an_end() {
     let log = std::fs::read_to_string(house.folder.path().join("server/events.jsonl")).unwrap();
     let count = |kind: &str| log.matches(&format!("\"event\":\"{kind}\"")).count();
     assert_eq!((count("uploaded"), count("round_finished"), count("run_finished")), (72, 3, 1));
-    assert!(house.folder.path().join("server/model.safetensors").exists());
+    assert!(house.folder.path().join("server/generic.safetensors").exists());
 }
 
 #[tokio::test(flavor = "multi_thread")]

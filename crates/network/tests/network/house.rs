@@ -94,6 +94,7 @@ impl House {
             },
             state: self.client_folder(client),
             rate_limit: None,
+            again: false,
         }
     }
 

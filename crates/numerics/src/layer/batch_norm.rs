@@ -6,7 +6,7 @@ use crate::gemm::vectorised;
 use core::ops::Range;
 
 /// Keeps a variance of zero finite.
-pub(super) const EPSILON: f64 = 1e-5;
+pub(crate) const EPSILON: f64 = 1e-5;
 /// Share of the new batch in the running statistics.
 const MOMENTUM: f32 = 0.1;
 

@@ -16,7 +16,7 @@ mod shifts;
 mod winograd;
 
 pub(crate) use activation::{add_backward, add_forward, flatten_backward, flatten_forward};
-pub(crate) use batch_norm::BatchNorm;
+pub(crate) use batch_norm::{BatchNorm, EPSILON};
 pub(crate) use conv::Conv;
 pub(crate) use group_norm::GroupNorm;
 pub(crate) use linear::Linear;

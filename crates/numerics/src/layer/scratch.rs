@@ -49,6 +49,13 @@ impl Need {
         }
     }
 
+    /// Bytes that [`Need::allocate`] takes.
+    pub(crate) fn bytes(self) -> u64 {
+        let floats = self.padded + self.columns + self.weights;
+        let pairs = self.taps + self.positions;
+        4 * floats as u64 + 8 * pairs as u64 + self.transforms.bytes()
+    }
+
     pub(crate) fn allocate(self) -> Scratch {
         Scratch {
             panels: Panels::new(),

@@ -1,7 +1,7 @@
 //! Builds a tape layer by layer, drawing up the layout as it goes.
 
 use super::tape::{Draw, Init, Node, Op, Tape};
-use super::{Convolution, Network, Norm};
+use super::{Convolution, Norm};
 use crate::layer::{
     AveragePool, BatchNorm, Conv, GlobalAveragePool, GroupNorm, Linear, MaxPool, Window,
 };
@@ -85,7 +85,7 @@ impl Builder {
         let output = Conv::output_shape(input, spec.channels, kernel, spec.stride, spec.padding)
             .filter(|shape| !shape.is_empty())
             .ok_or_else(|| self.too_small("convolution", name))?;
-        let fan_in = input.channels * spec.kernel * spec.kernel;
+        let fan_in = input.channels.saturating_mul(spec.kernel * spec.kernel);
         let shape = [spec.channels, input.channels, spec.kernel, spec.kernel];
         let weight = self.parameter(format!("{name}.weight"), &shape, fan_in, Part::Body);
         let bias = spec
@@ -226,12 +226,7 @@ impl Builder {
     }
 
     /// Closes the network with its head, the linear layer that gives the logits.
-    pub(super) fn head(self, name: &str) -> Box<dyn Network> {
-        Box::new(self.tape(name))
-    }
-
-    /// [`Builder::head`], before its type is hidden.
-    pub(super) fn tape(mut self, name: &str) -> Tape {
+    pub(super) fn head(mut self, name: &str) -> Tape {
         let features = self.sizes[self.current];
         self.linear_part(name, self.classes, false, Part::Head);
         Tape::new(

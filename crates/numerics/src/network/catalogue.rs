@@ -1,8 +1,9 @@
 //! The networks by name.
 
-use super::Network;
 use super::builder::{Builder, ConvSpec};
 use super::resnet::{self, Block};
+use super::tape::Tape;
+use super::{Graph, Network};
 use crate::{NumericsError, Shape};
 use serde::{Deserialize, Serialize};
 
@@ -24,6 +25,13 @@ pub enum Stem {
     Cifar,
     /// 7x7 with stride 2 and a maximum pooling: for large images.
     Imagenet,
+}
+
+impl Stem {
+    /// Beyond 64 pixels a 3x3 stem at full resolution is no longer what anybody trains.
+    fn by_size(input: Shape) -> Self {
+        if input.height.max(input.width) <= 64 { Self::Cifar } else { Self::Imagenet }
+    }
 }
 
 /// How stride-1 convolutions of 3x3 and 5x5 over whole groups of sixteen channels are computed.
@@ -63,7 +71,7 @@ impl Family {
 }
 
 /// Builds a network for the shape of a sample and a number of classes.
-type Build = fn(&NetworkSpec, Shape, usize) -> Result<Box<dyn Network>, NumericsError>;
+type Build = fn(&NetworkSpec, Shape, usize) -> Result<Tape, NumericsError>;
 
 /// One line of the catalogue.
 #[derive(Debug, Clone, Copy)]
@@ -96,7 +104,7 @@ pub const CATALOGUE: &[Entry] = &[
         build: |spec, input, classes| {
             let mut net = Builder::new(input, classes);
             net.flatten();
-            for (i, width) in spec.hidden.as_deref().unwrap_or(&[200]).iter().enumerate() {
+            for (i, width) in spec.widths().iter().enumerate() {
                 net.linear(&format!("fc{}", i + 1), *width, true);
             }
             Ok(net.head("head"))
@@ -135,6 +143,10 @@ pub const CATALOGUE: &[Entry] = &[
         },
     },
 ];
+
+/// Parameters of the largest network that is built: four terabytes of them. What is below can be
+/// multiplied by a batch and by a layer's overhead without overflow.
+const LARGEST: usize = 1_000_000_000_000;
 
 /// A network by name with its options.
 ///
@@ -178,8 +190,42 @@ impl NetworkSpec {
         }
     }
 
+    /// The same with every option said that its family has, so that the network stays the same
+    /// whatever the defaults become.
+    pub fn complete(&self, input: Shape) -> Self {
+        let mut spec = self.clone();
+        let family = CATALOGUE.iter().find(|e| e.name == self.name).map(|e| e.family);
+        match family {
+            Some(Family::Mlp) => spec.hidden = Some(self.widths().to_vec()),
+            Some(Family::ResNet) => {
+                spec.norm = Some(self.norm.unwrap_or(Norm::Batch));
+                spec.stem = Some(self.stem.unwrap_or(Stem::by_size(input)));
+                spec.width = Some(self.width.unwrap_or(64));
+            }
+            Some(Family::Fixed | Family::Convolutional) | None => {}
+        }
+        if family.is_some_and(|family| family.takes("convolution")) {
+            spec.convolution = Some(self.convolution.unwrap_or_default());
+        }
+        spec
+    }
+
+    /// Hidden widths of an `mlp`.
+    fn widths(&self) -> &[usize] {
+        self.hidden.as_deref().unwrap_or(&[200])
+    }
+
     /// Builds it for images of a shape.
     pub fn build(&self, input: Shape, classes: usize) -> Result<Box<dyn Network>, NumericsError> {
+        Ok(Box::new(self.tape(input, classes)?))
+    }
+
+    /// Its layers for images of a shape, to be read and not to be run.
+    pub fn graph(&self, input: Shape, classes: usize) -> Result<Graph, NumericsError> {
+        Ok(self.tape(input, classes)?.graph())
+    }
+
+    pub(super) fn tape(&self, input: Shape, classes: usize) -> Result<Tape, NumericsError> {
         let entry = CATALOGUE
             .iter()
             .find(|e| e.name == self.name)
@@ -198,7 +244,13 @@ impl NetworkSpec {
         if self.width == Some(0) || self.hidden.as_ref().is_some_and(|h| h.contains(&0)) {
             return Err(NumericsError::EmptyLayer { network: self.name.clone() });
         }
-        (entry.build)(self, input, classes)
+        let network = (entry.build)(self, input, classes)?;
+        let parameters = network.layout().parameters();
+        if parameters > LARGEST {
+            let parameters = parameters as f64;
+            return Err(NumericsError::TooLarge { network: self.name.clone(), parameters });
+        }
+        Ok(network)
     }
 }
 
@@ -208,7 +260,7 @@ fn convolutional(
     (input, classes): (Shape, usize),
     channels: [usize; 2],
     hidden: &[usize],
-) -> Result<Box<dyn Network>, NumericsError> {
+) -> Result<Tape, NumericsError> {
     let mut net = Builder::new(input, classes);
     net.convolution = spec.convolution.unwrap_or_default();
     for (i, channels) in channels.into_iter().enumerate() {
@@ -228,16 +280,14 @@ fn residual(
     input: Shape,
     classes: usize,
     shape: (Block, [usize; 4]),
-) -> Result<Box<dyn Network>, NumericsError> {
+) -> Result<Tape, NumericsError> {
     let mut net = Builder::new(input, classes);
     net.convolution = spec.convolution.unwrap_or_default();
-    // Beyond 64 pixels a 3x3 stem at full resolution is no longer what anybody trains.
-    let by_size = if input.height.max(input.width) <= 64 { Stem::Cifar } else { Stem::Imagenet };
     resnet::body(
         &mut net,
         shape,
         spec.norm.unwrap_or(Norm::Batch),
-        spec.stem.unwrap_or(by_size),
+        spec.stem.unwrap_or(Stem::by_size(input)),
         spec.width.unwrap_or(64),
     )?;
     Ok(net.head("fc"))
@@ -276,6 +326,37 @@ mod tests {
         assert_eq!(layout.range(Part::Head).len(), 512 * 10 + 10);
         assert_eq!(layout.range(Part::Body).end, layout.range(Part::Head).start);
         assert_eq!(layout.range(Part::All), 0..878_538);
+    }
+
+    #[test]
+    fn a_network_beyond_all_bounds_is_refused_by_its_size() {
+        let mlp = |hidden: &[usize]| NetworkSpec {
+            hidden: Some(hidden.to_vec()),
+            ..NetworkSpec::named("mlp")
+        };
+        let resnet = |name, width| NetworkSpec { width: Some(width), ..NetworkSpec::named(name) };
+        for spec in [
+            mlp(&[9_000_000_000_000_000]),
+            mlp(&[usize::MAX, usize::MAX]),
+            mlp(&[1, 5_000_000_000_000, 1]),
+            resnet("resnet18", 1_000_000),
+            resnet("resnet50", usize::MAX),
+            resnet("resnet34", usize::MAX / 8 + 2),
+        ] {
+            let error = spec.build(Shape::new(1, 28, 28), 10).err().unwrap().to_string();
+            assert!(error.contains(&format!("network `{}` would have", spec.name)), "{error}");
+            assert!(error.contains("parameters") && error.contains("network.hidden"), "{error}");
+        }
+        assert!(
+            mlp(&[9_000_000_000_000_000])
+                .build(Shape::new(1, 28, 28), 10)
+                .err()
+                .is_some_and(|error| error.to_string().contains("7.2e18 parameters"),)
+        );
+        // Large, but a number: whether it fits is for whoever knows the machine to say.
+        let large = mlp(&[100_000, 100_000]).build(Shape::new(1, 28, 28), 10).unwrap();
+        assert_eq!(large.layout().parameters(), 10_079_600_010);
+        assert!(large.workspace_bytes(usize::MAX, true) > 1 << 62);
     }
 
     #[test]

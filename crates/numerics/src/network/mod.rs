@@ -2,6 +2,7 @@
 
 mod builder;
 mod catalogue;
+mod graph;
 mod resnet;
 mod tape;
 #[cfg(test)]
@@ -9,6 +10,7 @@ mod tests;
 mod timing;
 
 pub use catalogue::{CATALOGUE, Convolution, Family, NetworkSpec, Norm, Stem};
+pub use graph::{Graph, GraphNode, GraphOp};
 pub use tape::Workspace;
 #[doc(hidden)]
 pub use timing::LayerTime;
@@ -65,6 +67,9 @@ pub trait Network: Send + Sync {
     fn init(&self, rng: &mut Rng) -> Model;
     /// Memory for batches of up to `batch` samples.
     fn workspace(&self, batch: usize) -> Workspace;
+    /// Bytes of a workspace that a batch of `batch` samples uses, forwards alone or backwards as well;
+    /// nothing is allocated.
+    fn workspace_bytes(&self, batch: usize, backwards: bool) -> u64;
     /// Features and logits of a batch.
     fn forward<'w>(&self, pass: Pass<'_>, batch: &Batch<'_>, work: &'w mut Workspace)
     -> Output<'w>;

@@ -40,7 +40,7 @@ pub(super) fn body(
                 &format!("layer{}.{index}", stage + 1),
                 block,
                 norm,
-                width << stage,
+                width.saturating_mul(1 << stage),
                 stride,
             )?;
         }
@@ -73,9 +73,10 @@ pub(super) fn residual(
             net.norm(&format!("{name}.bn1"), norm, true);
             conv(net, &format!("{name}.conv2"), width, 3, stride)?;
             net.norm(&format!("{name}.bn2"), norm, true);
-            conv(net, &format!("{name}.conv3"), 4 * width, 1, 1)?;
+            let outputs = width.saturating_mul(4);
+            conv(net, &format!("{name}.conv3"), outputs, 1, 1)?;
             net.norm(&format!("{name}.bn3"), norm, false);
-            4 * width
+            outputs
         }
     };
     let main = net.position();

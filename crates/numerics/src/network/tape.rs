@@ -10,6 +10,9 @@ use crate::layer::{
 use crate::{Layout, Model, Part, Rng, Shape};
 use core::mem::take;
 
+/// Bytes of activations and their gradients beyond which nobody asks what layers need besides.
+const LARGEST_WORKSPACE: u64 = 1 << 58;
+
 /// One layer and the activations it reads.
 #[derive(Debug, Clone)]
 pub(super) enum Op {
@@ -181,6 +184,23 @@ impl Tape {
         &work.gradients[self.plan.buffer[slot]][..work.n * self.sizes[slot]]
     }
 
+    /// Scratch that the layers share for a batch, and values that each of them keeps.
+    fn needs(&self, batch: usize) -> (Need, Vec<usize>) {
+        let mut need = Need::default();
+        let kept = |node: &Node| {
+            match &node.op {
+                Op::Conv(conv) => need = need.max(conv.need(batch)),
+                Op::Linear(linear) => need = need.max(Need::columns(linear.scratch(batch))),
+                Op::BatchNorm(norm) => return 2 * norm.channels,
+                Op::GroupNorm(norm) => return 2 * norm.groups * batch,
+                _ => {}
+            }
+            0
+        };
+        let kept = self.nodes.iter().map(kept).collect();
+        (need, kept)
+    }
+
     /// The activation that the head reads.
     fn features_slot(&self) -> usize {
         self.nodes[self.nodes.len() - 1].input
@@ -275,19 +295,9 @@ impl Network for Tape {
     }
 
     fn workspace(&self, batch: usize) -> Workspace {
-        let mut need = Need::default();
-        let mut saved: Vec<Saved> = Vec::with_capacity(self.nodes.len());
-        for node in &self.nodes {
-            let mut values = 0;
-            match &node.op {
-                Op::Conv(conv) => need = need.max(conv.need(batch)),
-                Op::Linear(linear) => need = need.max(Need::columns(linear.scratch(batch))),
-                Op::BatchNorm(norm) => values = 2 * norm.channels,
-                Op::GroupNorm(norm) => values = 2 * norm.groups * batch,
-                _ => {}
-            }
-            saved.push(Saved { values: vec![0.0; values], eval: false });
-        }
+        let (need, saved) = self.needs(batch);
+        let saved = saved.into_iter().map(|n| Saved { values: vec![0.0; n], eval: false });
+        let saved = saved.collect();
         let buffers =
             |sizes: &[usize]| sizes.iter().map(|s| vec![0.0; s * batch + SLACK]).collect();
         Workspace {
@@ -299,6 +309,21 @@ impl Network for Tape {
             scratch: need.allocate(),
             stopwatch: Stopwatch::default(),
         }
+    }
+
+    fn workspace_bytes(&self, batch: usize, backwards: bool) -> u64 {
+        let values = |sizes: &[usize]| {
+            let sizes = sizes.iter().map(|size| size.saturating_mul(batch) as u64);
+            sizes.fold(0, u64::saturating_add)
+        };
+        let gradients = if backwards { values(&self.plan.sizes) } else { 0 };
+        let passing = values(&self.sizes).saturating_add(gradients).saturating_mul(4);
+        // Layers multiply sizes as they are, which they may with a network that can exist.
+        if passing > LARGEST_WORKSPACE {
+            return passing;
+        }
+        let (need, saved) = self.needs(batch);
+        passing + need.bytes() + 4 * saved.into_iter().sum::<usize>() as u64
     }
 
     fn forward<'w>(

@@ -4,16 +4,17 @@ use std::collections::BTreeMap;
 use std::io::BufRead;
 use std::path::Path;
 
-use formant_runtime::event::{Event, FORMAT, Phase, RunStarted};
+use formant_runtime::event::{Event, FORMAT, Phase, RunStarted, SEALED_SINCE};
+use formant_runtime::seal::{self, Broken, Check};
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::loose::LooseEvaluated;
-use super::{Activity, Failure, Finish, MethodLog, RoundLog, RunLog};
+use super::{Activity, Failure, Finish, MethodLog, Models, RoundLog, RunLog};
 use crate::ReportError;
 
 /// The kinds of [`Event`] that are read as such. Any other is from a later Formant and skipped.
-const KINDS: [&str; 11] = [
+const KINDS: [&str; 12] = [
     "run_started",
     "method_started",
     "round_started",
@@ -23,6 +24,7 @@ const KINDS: [&str; 11] = [
     "refused",
     "client_failed",
     "round_finished",
+    "models_kept",
     "method_finished",
     "run_finished",
 ];
@@ -34,8 +36,11 @@ pub(super) fn read(file: &Path, mut lines: impl BufRead) -> Result<RunLog, Repor
     let mut bytes = Vec::new();
     let mut number = 0;
     let mut reading: Option<Reading> = None;
-    // A line that is no JSON is torn if it is the last one and malformed if another follows.
+    let mut check = Check::default();
+    // In a log without checks, a line that is no JSON is torn if it is the last one and malformed if
+    // another follows.
     let mut torn: Option<ReportError> = None;
+    let mut truncated = false;
     loop {
         bytes.clear();
         number += 1;
@@ -52,6 +57,16 @@ pub(super) fn read(file: &Path, mut lines: impl BufRead) -> Result<RunLog, Repor
         if let Some(error) = torn {
             return Err(error);
         }
+        match seal::verify(line.bytes, check) {
+            Ok(found) => check = found,
+            Err(broken) if line.may_lack(broken, reading.as_ref()) => {}
+            // The last line was still being written.
+            Err(_) if reading.is_some() && !bytes.ends_with(b"\n") => {
+                truncated = true;
+                break;
+            }
+            Err(broken) => return Err(line.damaged(broken)),
+        }
         match (serde_json::from_slice::<Value>(line.bytes), &mut reading) {
             (Ok(value), None) => reading = Some(Reading::start(&line, value)?),
             (Ok(value), Some(reading)) => reading.take(&line, value)?,
@@ -60,8 +75,12 @@ pub(super) fn read(file: &Path, mut lines: impl BufRead) -> Result<RunLog, Repor
         }
     }
     let mut log = reading.ok_or_else(|| ReportError::Empty { file: file.to_owned() })?.log;
-    log.truncated = torn.is_some();
+    log.truncated = truncated || torn.is_some();
     Ok(log)
+}
+
+fn opens_a_run(value: &Value) -> bool {
+    value.get("event").and_then(Value::as_str) == Some("run_started")
 }
 
 /// A line with all that an error says of it.
@@ -87,6 +106,25 @@ impl Line<'_> {
             found: self.quote(),
             reason,
         }
+    }
+
+    fn damaged(&self, broken: Broken) -> ReportError {
+        ReportError::Damaged { file: self.file.to_owned(), line: self.number, broken }
+    }
+
+    /// Whether a line without a right check is read all the same: those of an early format have none,
+    /// and of a first line it matters more that it opens no run or one in a later format.
+    fn may_lack(&self, broken: Broken, reading: Option<&Reading>) -> bool {
+        let format = match reading {
+            Some(reading) => Some(u64::from(reading.log.started.format)),
+            None => match serde_json::from_slice::<Value>(self.bytes) {
+                Ok(value) if opens_a_run(&value) => value.get("format").and_then(Value::as_u64),
+                _ => return true,
+            },
+        };
+        let is_later = format > Some(u64::from(FORMAT));
+        let is_early = format < Some(u64::from(SEALED_SINCE));
+        is_later || is_early && broken == Broken::Missing
     }
 
     fn not_started(&self) -> ReportError {
@@ -131,7 +169,7 @@ struct Reading {
 
 impl Reading {
     fn start(line: &Line<'_>, value: Value) -> Result<Self, ReportError> {
-        if value.get("event").and_then(Value::as_str) != Some("run_started") {
+        if !opens_a_run(&value) {
             return Err(line.not_started());
         }
         let started = line.header(value)?;
@@ -251,6 +289,10 @@ impl Reading {
                 round.broadcast_bytes = Some(broadcast_bytes);
                 round.clock = clock;
             }
+            Event::ModelsKept { method, personal, bytes, beyond_limit, .. } => {
+                let left_out = beyond_limit.unwrap_or(0);
+                self.method(line, &method)?.models = Some(Models { personal, bytes, left_out });
+            }
             Event::MethodFinished {
                 method,
                 rounds,
@@ -323,6 +365,7 @@ mod tests {
             Event::Refused { .. } => "refused",
             Event::ClientFailed { .. } => "client_failed",
             Event::RoundFinished { .. } => "round_finished",
+            Event::ModelsKept { .. } => "models_kept",
             Event::Evaluated(_) => "evaluated",
             Event::MethodFinished { .. } => "method_finished",
             Event::RunFinished { .. } => "run_finished",

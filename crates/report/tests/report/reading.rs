@@ -1,6 +1,8 @@
 //! Which logs are read, how, and which are refused.
 
-use crate::synthetic::{comparison, evaluated, lines, log, method, parsed, round, started};
+use crate::synthetic::{
+    comparison, early, evaluated, lines, log, method, parsed, plain, round, sealed, started,
+};
 use formant_report::{ReportError, RunLog};
 use formant_runtime::event::{Event, Phase};
 
@@ -32,11 +34,12 @@ fn every_event_of_the_vocabulary_leaves_its_trace() {
 
 #[test]
 fn kinds_from_a_later_version_are_skipped() {
-    let mut text = lines(&comparison());
-    let plain = parsed(&text).unwrap();
+    let mut text = plain(&comparison());
+    let without = parsed(&sealed(&text)).unwrap();
     let header = text.find('\n').unwrap() + 1;
-    text.insert_str(header, "{\"event\":\"weather\",\"method\":\"nobody\",\"sky\":[1,null]}\n\n");
-    assert_eq!(parsed(&text).unwrap(), plain);
+    text.insert_str(header, "{\"event\":\"weather\",\"method\":\"nobody\",\"sky\":[1,null]}\n");
+    // Blank lines are none.
+    assert_eq!(parsed(&sealed(&text).replace('\n', "\r\n\n")).unwrap(), without);
 }
 
 #[test]
@@ -108,11 +111,11 @@ fn figures_that_are_not_numbers_mean_a_diverged_evaluation() {
 #[test]
 fn a_client_without_test_samples_has_no_score_but_has_not_diverged() {
     let text =
-        lines(&[started(vec![method("a", "A", true, true)], 2, 1), evaluated("a", 1, 0.5, 0.5, 2)]);
+        plain(&[started(vec![method("a", "A", true, true)], 2, 1), evaluated("a", 1, 0.5, 0.5, 2)]);
     let unscored = text.replace("\"per_client\":[0.5,", "\"per_client\":[null,");
-    assert!(parsed(&unscored).unwrap().methods[0].evaluations[&1].diverged);
+    assert!(parsed(&sealed(&unscored)).unwrap().methods[0].evaluations[&1].diverged);
     let no_samples = unscored.replacen("\"test\":20", "\"test\":0", 1);
-    let log = parsed(&no_samples).unwrap();
+    let log = parsed(&sealed(&no_samples)).unwrap();
     assert_eq!(log.methods[0].evaluations[&1].per_client, [None, Some(0.5)]);
     assert!(!log.methods[0].evaluations[&1].diverged);
 }
@@ -160,8 +163,8 @@ fn a_log_must_open_with_its_run() {
 
 #[test]
 fn a_newer_format_is_refused_before_its_fields_are_looked_at() {
-    let message = refusal("{\"event\":\"run_started\",\"format\":2,\"formant\":\"3.1.4\"}\n");
-    for part in ["line 1", "format 2", "up to 1", "3.1.4"] {
+    let message = refusal("{\"event\":\"run_started\",\"format\":3,\"formant\":\"3.1.4\"}\n");
+    for part in ["line 1", "format 3", "up to 2", "3.1.4"] {
         assert!(message.contains(part), "{part} in {message}");
     }
 }
@@ -169,7 +172,7 @@ fn a_newer_format_is_refused_before_its_fields_are_looked_at() {
 #[test]
 fn a_malformed_line_in_the_middle_is_refused_with_its_number() {
     let events = comparison();
-    let (before, after) = (lines(&events[..4]), lines(&events[4..]));
+    let (before, after) = (early(&events[..4]), plain(&events[4..]));
     for (broken, complaint) in [
         ("{\"event\":\"eva", "no JSON"),
         ("[1, 2]", "no `event`"),
@@ -180,16 +183,16 @@ fn a_malformed_line_in_the_middle_is_refused_with_its_number() {
         let message = refusal(&format!("{before}{broken}\n{after}"));
         assert!(message.contains("runs/x/events.jsonl, line 5: "), "{message}");
         assert!(message.contains(complaint), "{complaint} in {message}");
-        assert!(message.contains("remove that line"), "{message}");
+        assert!(message.contains("run the experiment again"), "{message}");
     }
 }
 
 #[test]
 fn a_missing_figure_is_an_error_where_a_null_is_not() {
-    let text = lines(&comparison());
+    let text = plain(&comparison());
     let without = text.replacen("\"worst_decile\":0.89,", "", 1);
     assert_ne!(text, without);
-    assert!(refusal(&without).contains("worst_decile"));
+    assert!(refusal(&sealed(&without)).contains("worst_decile"));
 }
 
 #[test]

@@ -4,6 +4,7 @@ use formant_report::RunLog;
 use formant_runtime::event::{
     ClientSize, Evaluated, Event, FORMAT, MethodInfo, PersonalScore, Phase, RunStarted, Score,
 };
+use formant_runtime::seal::{Check, seal};
 use serde_json::json;
 
 pub(crate) fn method(label: &str, title: &str, generic: bool, personal: bool) -> MethodInfo {
@@ -149,7 +150,30 @@ pub(crate) fn comparison() -> Vec<Event> {
 
 /// The events as the recorder writes them.
 pub(crate) fn lines(events: &[Event]) -> String {
+    sealed(&plain(events))
+}
+
+/// The events without checks, to be changed before they are sealed.
+pub(crate) fn plain(events: &[Event]) -> String {
     events.iter().map(|event| serde_json::to_string(event).unwrap() + "\n").collect()
+}
+
+/// A log of the first format, whose lines had no checks.
+pub(crate) fn early(events: &[Event]) -> String {
+    plain(events).replacen(&format!("\"format\":{FORMAT},"), "\"format\":1,", 1)
+}
+
+/// Seals every line.
+pub(crate) fn sealed(plain: &str) -> String {
+    let mut check = Check::default();
+    let mut sealed = Vec::new();
+    for line in plain.lines() {
+        let mut line = line.as_bytes().to_vec();
+        check = seal(&mut line, check);
+        sealed.extend(line);
+        sealed.push(b'\n');
+    }
+    String::from_utf8(sealed).unwrap()
 }
 
 pub(crate) fn parsed(text: &str) -> Result<RunLog, formant_report::ReportError> {

@@ -50,6 +50,18 @@ impl Agenda {
         self.heap.pop().map(|Reverse((at, _, _, happening))| (at, happening))
     }
 
+    /// Whom everything happens to.
+    pub(super) fn clients(&self) -> impl Iterator<Item = usize> {
+        self.heap.iter().map(|Reverse((.., happening))| match happening {
+            Happening::Received { client, .. }
+            | Happening::SharedDone { client, .. }
+            | Happening::PersonalDone { client, .. }
+            | Happening::Uploaded { client, .. }
+            | Happening::Failed { client, .. }
+            | Happening::Dismissed { client } => *client,
+        })
+    }
+
     /// The rounds whose broadcasts are on their way.
     pub(super) fn on_their_way(&self) -> impl Iterator<Item = u64> {
         self.heap.iter().filter_map(|Reverse((.., happening))| match happening {

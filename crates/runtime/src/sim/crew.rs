@@ -16,7 +16,7 @@ impl Crew {
         let largest = plan
             .methods
             .iter()
-            .map(|m| m.shared.first.batch.max(m.personal.first.batch))
+            .map(|method| plan.largest_batch(method))
             .fold(EVALUATION_BATCH, usize::max);
         // More workers than jobs would only cost memory.
         let jobs =

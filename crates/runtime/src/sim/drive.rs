@@ -6,6 +6,7 @@ use super::agenda::Happening;
 use super::broadcasts::Broadcasts;
 use super::crew::Crew;
 use super::jobs::Wave;
+use super::shelf::Best;
 use super::situation::Situation;
 use crate::event::{Event, Phase};
 use crate::recorder::Recorder;
@@ -25,6 +26,8 @@ pub(super) struct Drive<'d, 'm> {
     pub(super) crew: &'d mut Crew,
     /// The round whose aggregation was made while its clients were computed.
     pub(super) prepared: Option<u64>,
+    /// The generic model that has scored best so far.
+    pub(super) best: Option<Best>,
 }
 
 /// What the loop around the driver has to look at.

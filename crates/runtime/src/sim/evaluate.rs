@@ -2,6 +2,7 @@
 
 use super::Course;
 use super::crew::{Crew, EVALUATION_JOB};
+use super::shelf::Shelf;
 use super::turns::Turns;
 use crate::event::{Candidate, Evaluated, PersonalScore, Score};
 use crate::store::Store;
@@ -14,14 +15,15 @@ use std::borrow::Cow;
 use std::time::Instant;
 
 impl Course<'_> {
-    /// Scores both models after a round. Nothing that training sees is changed.
-    pub(super) fn evaluate(
+    /// Scores both models after a round, and gives the generic one; personal ones go to the shelf, if
+    /// there is one, while they are there. Nothing that training sees is changed.
+    pub(super) fn evaluate<'s>(
         &self,
         round: usize,
-        server: &Value,
-        store: &Store<'_>,
+        server: &'s Value,
+        places: (&Store<'_>, Option<&Shelf<'_>>),
         crew: &mut Crew,
-    ) -> Result<Evaluated, RuntimeError> {
+    ) -> Result<(Evaluated, Cow<'s, Model>), RuntimeError> {
         let started = Instant::now();
         let method = &*self.method.method;
         let broadcast = method.broadcast(server)?;
@@ -29,7 +31,7 @@ impl Course<'_> {
         // averaged PM.
         let (generic, per_client) = match method.global_model(server)? {
             Some(model) if method.entry().personal => {
-                (model, self.score_clients(round, &broadcast, store, (crew, None))?)
+                (model, self.score_clients(round, &broadcast, places, (crew, None))?)
             }
             Some(model) => {
                 let scores = self.score_everywhere(&model, crew)?;
@@ -37,7 +39,7 @@ impl Course<'_> {
             }
             None => {
                 let mean = Turns::new(MeanModel::of(self.init));
-                let scores = self.score_clients(round, &broadcast, store, (crew, Some(&mean)))?;
+                let scores = self.score_clients(round, &broadcast, places, (crew, Some(&mean)))?;
                 (Cow::Owned(mean.into_inner().finish()), scores)
             }
         };
@@ -49,7 +51,7 @@ impl Course<'_> {
         }
         let sizes: Vec<f64> =
             (0..per_client.len()).map(|client| self.plan.scored(client).len() as f64).collect();
-        Ok(Evaluated {
+        let evaluated = Evaluated {
             method: self.method.label.clone(),
             round,
             gm,
@@ -57,7 +59,8 @@ impl Course<'_> {
             pm: personal_score(per_client, &sizes),
             seconds: started.elapsed().as_secs_f64(),
             clock: None,
-        })
+        };
+        Ok((evaluated, generic))
     }
 
     /// Scores one model on every client's own samples.
@@ -72,13 +75,13 @@ impl Course<'_> {
         })
     }
 
-    /// Scores every PM on its client's own samples and, while it is there, adds it to a mean in
-    /// client order.
+    /// Scores every PM on its client's own samples and, while it is there, puts it on a shelf and adds
+    /// it to a mean in client order.
     fn score_clients(
         &self,
         round: usize,
         broadcast: &Value,
-        store: &Store<'_>,
+        (store, shelf): (&Store<'_>, Option<&Shelf<'_>>),
         (crew, mean): (&mut Crew, Option<&Turns<MeanModel>>),
     ) -> Result<Vec<f64>, RuntimeError> {
         let clients: Vec<usize> = (0..self.plan.federation.clients.len()).collect();
@@ -102,10 +105,13 @@ impl Course<'_> {
                         let weight = self.plan.federation.clients[*client].train.len() as f64;
                         turn.take(|mean| model.into_iter().for_each(|m| mean.add(weight, m)));
                     }
+                    if let (Some(shelf), Some(model)) = (shelf, model) {
+                        shelf.add(*client, model)?;
+                    }
                     // Not a number where there is nothing to score.
-                    right as f64 / indices.len() as f64
+                    Ok(right as f64 / indices.len() as f64)
                 },
-            )
+            )?
         })
     }
 

@@ -13,13 +13,16 @@ mod drive;
 mod evaluate;
 mod jobs;
 mod order;
+mod shelf;
 mod situation;
 mod turns;
 
+pub(crate) use shelf::StoredBest;
 pub(crate) use situation::Situation;
 
 use crate::checkpoint::Checkpoint;
 use crate::event::{Event, Ready, Runtime};
+use crate::event_log::LogMark;
 use crate::files::{create_folder, lock};
 use crate::recorder::{Observer, Recorder};
 use crate::store::Store;
@@ -30,6 +33,8 @@ use drive::{Drive, Milestone};
 use formant_federation::Protocol;
 use formant_methods::Value;
 use formant_numerics::{Model, Rng, Stream};
+use shelf::{Best, Shelf};
+use std::borrow::Cow;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
@@ -56,8 +61,8 @@ pub fn run(
     create_folder(run_dir)?;
     let _lock = lock(run_dir)?;
     let checkpoint = resumption::checkpoint(plan, run_dir)?;
-    let mut recorder =
-        Recorder::open(run_dir, checkpoint.as_ref().map_or(0, |c| c.log_bytes), observer)?;
+    let from = checkpoint.as_ref().map_or_else(LogMark::default, |checkpoint| checkpoint.log);
+    let mut recorder = Recorder::open(run_dir, from, observer)?;
     let mut checkpoint = if let Some(checkpoint) = checkpoint {
         checkpoint
     } else {
@@ -70,7 +75,8 @@ pub fn run(
     let init = plan.network.init(&mut Rng::new(plan.seed, Stream::Init, 0, 0));
     while checkpoint.method < plan.methods.len() {
         let method = &plan.methods[checkpoint.method];
-        let course = Course { plan, run_dir, init: &init, stop, method, rules: plan.rules(method) };
+        let (index, rules) = (checkpoint.method, plan.rules(method));
+        let course = Course { plan, run_dir, init: &init, stop, method, index, rules };
         match course.run_method(&checkpoint, &mut crew, &mut recorder)? {
             Some(next) => checkpoint = next,
             None => return Ok(Outcome::Interrupted),
@@ -86,6 +92,8 @@ struct Course<'a> {
     init: &'a Model,
     stop: &'a AtomicBool,
     method: &'a MethodPlan,
+    /// The method's place in the run.
+    index: usize,
     rules: Protocol,
 }
 
@@ -135,26 +143,35 @@ impl Course<'_> {
         let newest = method.broadcast(&server)?;
         let broadcasts =
             Broadcasts::new(situation.round().max(1), newest, from.broadcasts.clone())?;
-        let mut drive =
-            Drive { course: self, situation, server, broadcasts, store, crew, prepared: None };
+        let best = from.best.as_ref().map(|best| Best::restore(best, store)).transpose()?;
+        let mut drive = Drive {
+            course: self,
+            situation,
+            server,
+            broadcasts,
+            store,
+            crew,
+            prepared: None,
+            best,
+        };
         if from.round == 0 {
             drive.begin(recorder)?;
         }
-        let Some((round, stopped)) = self.run_rounds(from, &mut drive, recorder, &clock)? else {
+        let Some(end) = self.run_rounds(from, &mut drive, recorder, &clock)? else {
             return Ok(None);
         };
-        self.finish((from, &clock), &drive, (round, stopped), recorder)
+        self.keep_models(&end, &mut drive, recorder)?;
+        self.finish((from, &clock), &drive, end, recorder)
     }
 
-    /// Runs rounds to the end: gives how many were done, and why no more; `None` if it was asked to
-    /// stop.
+    /// Runs rounds to the end; `None` if it was asked to stop.
     fn run_rounds(
         &self,
         from: &Checkpoint,
         drive: &mut Drive<'_, '_>,
         recorder: &mut Recorder<'_>,
         clock: &Clock<'_>,
-    ) -> Result<Option<(usize, Option<String>)>, RuntimeError> {
+    ) -> Result<Option<End>, RuntimeError> {
         let mut started = Instant::now();
         let (mut round, mut milestone) = (from.round, None);
         loop {
@@ -163,13 +180,12 @@ impl Course<'_> {
                 None => drive.go_on(recorder)?,
             };
             match reached {
-                Milestone::Stopped(why) => return Ok(Some((round, Some(why)))),
+                Milestone::Stopped(why) => return Ok(Some(End::early(round, why))),
                 Milestone::Over => {
                     let waiting = || "nobody is left who would answer".to_owned();
                     let unfinished = (round < self.plan.rounds).then(waiting);
                     let stopped = drive.compute(recorder)?.or(unfinished);
-                    self.evaluate_after(round, drive, recorder)?;
-                    return Ok(Some((round, stopped)));
+                    return Ok(Some(End { round, stopped, is_scored: true }));
                 }
                 Milestone::Aggregated(done) => round = done as usize,
             }
@@ -183,9 +199,9 @@ impl Course<'_> {
             let last = round == self.plan.rounds;
             if !last && round.is_multiple_of(self.plan.evaluation.every) {
                 if let Some(why) = drive.compute(recorder)? {
-                    return Ok(Some((round, Some(why))));
+                    return Ok(Some(End::early(round, why)));
                 }
-                self.evaluate_after(round, drive, recorder)?;
+                self.evaluate_after(round, drive, None, recorder)?;
             }
             started = Instant::now();
             milestone = drive.open_next(round as u64, recorder)?;
@@ -200,16 +216,44 @@ impl Course<'_> {
         }
     }
 
-    fn evaluate_after(
+    /// Scores both models and records it; gives the generic one.
+    fn evaluate_after<'d>(
         &self,
         round: usize,
+        drive: &'d mut Drive<'_, '_>,
+        shelf: Option<&Shelf<'_>>,
+        recorder: &mut Recorder<'_>,
+    ) -> Result<Cow<'d, Model>, RuntimeError> {
+        let (mut evaluated, generic) =
+            self.evaluate(round, &drive.server, (drive.store, shelf), drive.crew)?;
+        let (gm, pm) = drive.situation.ready();
+        evaluated.clock = self.is_timed().then_some(Ready { gm, pm });
+        self.remember(&mut drive.best, (round, evaluated.gm.accuracy), &generic)?;
+        recorder.record(&Event::Evaluated(evaluated))?;
+        Ok(generic)
+    }
+
+    /// The last evaluation, in which the models are written that it scores. Those of a method that was
+    /// stopped are kept, though nothing is recorded of their scores.
+    fn keep_models(
+        &self,
+        end: &End,
         drive: &mut Drive<'_, '_>,
         recorder: &mut Recorder<'_>,
     ) -> Result<(), RuntimeError> {
-        let mut evaluated = self.evaluate(round, &drive.server, drive.store, drive.crew)?;
-        let (gm, pm) = drive.situation.ready();
-        evaluated.clock = self.is_timed().then_some(Ready { gm, pm });
-        recorder.record(&Event::Evaluated(evaluated))
+        let shelf = self.shelf(end.round)?;
+        let generic = if end.is_scored {
+            self.evaluate_after(end.round, drive, shelf.as_ref(), recorder)?.into_owned()
+        } else if shelf.is_some() {
+            let places = (drive.store, shelf.as_ref());
+            self.evaluate(end.round, &drive.server, places, drive.crew)?.1.into_owned()
+        } else {
+            return Ok(());
+        };
+        match shelf {
+            Some(shelf) => shelf.close(&generic, drive.best.as_ref(), recorder),
+            None => Ok(()),
+        }
     }
 
     /// Closes the method's part of the log; gives the checkpoint at the start of the next one.
@@ -217,7 +261,7 @@ impl Course<'_> {
         &self,
         (from, clock): (&Checkpoint, &Clock<'_>),
         drive: &Drive<'_, '_>,
-        (rounds, stopped): (usize, Option<String>),
+        end: End,
         recorder: &mut Recorder<'_>,
     ) -> Result<Option<Checkpoint>, RuntimeError> {
         let (fingerprint, server_fingerprint) = self.fingerprint(&drive.server, drive.store)?;
@@ -225,12 +269,12 @@ impl Course<'_> {
         let idle = drive.situation.idle();
         recorder.record(&Event::MethodFinished {
             method: self.method.label.clone(),
-            rounds,
+            rounds: end.round,
             seconds: clock.method_seconds(),
             fingerprint,
             server_fingerprint: Some(server_fingerprint),
             clock: self.is_timed().then_some(Runtime { closed, seconds, idle }),
-            stopped,
+            stopped: end.stopped,
         })?;
         let index = from.method + 1;
         let finished = index == self.plan.methods.len();
@@ -249,7 +293,7 @@ impl Course<'_> {
     fn save(
         &self,
         from: &Checkpoint,
-        (round, drive): (usize, &Drive<'_, '_>),
+        (round, drive): (usize, &mut Drive<'_, '_>),
         recorder: &mut Recorder<'_>,
         clock: &Clock<'_>,
     ) -> Result<(), RuntimeError> {
@@ -260,8 +304,9 @@ impl Course<'_> {
             clients: store.persist(self.plan.federation.clients.len())?,
             kept: store.persist_uploads()?,
             broadcasts: drive.broadcasts.older().clone(),
+            best: drive.best.as_mut().map(|best| best.persist(store)).transpose()?,
             situation: Some(drive.situation.clone()),
-            log_bytes: recorder.sync()?,
+            log: recorder.sync()?,
             method_seconds: clock.method_seconds(),
             run_seconds: clock.run_seconds(),
             version: store.version(),
@@ -303,6 +348,22 @@ impl Course<'_> {
             store.give_back(client, state, false)?;
         }
         Ok((format!("{:032x}", hash.digest128()), alone))
+    }
+}
+
+/// How a method ended.
+struct End {
+    /// Rounds that were done.
+    round: usize,
+    /// Why no more, if there should have been.
+    stopped: Option<String>,
+    /// Whether its models go into the table.
+    is_scored: bool,
+}
+
+impl End {
+    fn early(round: usize, why: String) -> Self {
+        Self { round, stopped: Some(why), is_scored: false }
     }
 }
 

@@ -3,7 +3,7 @@
 use super::Course;
 use super::agenda::Agenda;
 use super::jobs::Jobs;
-use formant_federation::{Server, Session, Time};
+use formant_federation::{Protocol, Server, Session, Time};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -89,9 +89,14 @@ impl Situation {
         self.busy.iter().map(|busy| (total - busy).max(0.0)).collect()
     }
 
-    /// Whether it belongs to a run of so many clients.
-    pub(crate) fn fits(&self, clients: usize) -> bool {
-        [self.sessions.len(), self.busy.len(), self.links.len()] == [clients; 3]
+    /// Whether it belongs to a method with these rules, and names no client that they do not have.
+    pub(crate) fn fits(&self, rules: &Protocol) -> bool {
+        let at_work = self.jobs.keys().chain(self.computed.keys()).chain(self.endless.keys());
+        let elsewhere = self.on_their_way.keys().chain(self.failures.keys());
+        let named = at_work.chain(elsewhere).copied().chain(self.agenda.clients());
+        [self.sessions.len(), self.busy.len(), self.links.len()] == [rules.clients; 3]
+            && self.server.fits(rules)
+            && named.into_iter().all(|client| client < rules.clients)
     }
 
     /// The rounds whose broadcasts somebody may still need.

@@ -17,7 +17,7 @@ use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 const SHARED: &str = "values.bin";
 
 /// Beginnings of the names of values with files of their own.
-const OWN: [&str; 2] = ["server-", "broadcast-"];
+const OWN: [&str; 3] = ["server-", "broadcast-", "best-"];
 
 /// A value on disk.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -80,6 +80,12 @@ impl Disk {
         .or_else(|error| if outcome.is_ok() { Err(error) } else { Ok(()) })?;
         let (bytes, hash) = outcome.map_err(|error| error.told(&path))?;
         Ok(Stored { file, offset: 0, bytes, hash })
+    }
+
+    /// The same for what is encoded already.
+    pub(super) fn write_bytes(&self, file: String, bytes: &[u8]) -> Result<Stored, RuntimeError> {
+        write_renamed_by(&self.folder.join(&file), false, |file| file.write_all(bytes))?;
+        Ok(Stored { file, offset: 0, bytes: bytes.len() as u64, hash: xxh3_64(bytes) })
     }
 
     /// Reads a value into a buffer and verifies it.

@@ -304,12 +304,18 @@ impl<'m> Store<'m> {
 
     /// Writes a value that is no client's, such as the server's state.
     pub(crate) fn write_value(&self, name: &str, value: &Value) -> Result<Stored, RuntimeError> {
-        let version = {
-            let mut inner = self.lock();
-            inner.version += 1;
-            inner.version
-        };
-        self.disk.write_file(format!("{name}-{version}.bin"), value)
+        self.disk.write_file(self.fresh_name(name), value)
+    }
+
+    /// The same for what is encoded already.
+    pub(crate) fn write_bytes(&self, name: &str, bytes: &[u8]) -> Result<Stored, RuntimeError> {
+        self.disk.write_bytes(self.fresh_name(name), bytes)
+    }
+
+    fn fresh_name(&self, name: &str) -> String {
+        let mut inner = self.lock();
+        inner.version += 1;
+        format!("{name}-{}.bin", inner.version)
     }
 
     /// Removes a value that has a file of its own, unless the last checkpoint names it.

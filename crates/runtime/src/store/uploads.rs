@@ -112,3 +112,11 @@ pub struct Kept {
     pub(crate) uploads: Vec<(Sender, Stored)>,
     pub(crate) sent: BTreeMap<usize, Stored>,
 }
+
+impl Kept {
+    /// Who has sent any of it.
+    pub(crate) fn clients(&self) -> impl Iterator<Item = usize> {
+        let uploads = self.uploads.iter().map(|((client, _), _)| *client);
+        uploads.chain(self.sent.keys().copied())
+    }
+}

@@ -1,5 +1,6 @@
 //! Files that were cut, changed, lost or taken by another process: the error names file and remedy.
 
+use crate::digits::resealed;
 use crate::problem::{Case, DENSE, Folder, plan_of};
 use formant_runtime::event::Event;
 use formant_runtime::{CHECKPOINT_FILE, EVENTS_FILE, Observer, RunPlan, sim};
@@ -46,14 +47,14 @@ fn a_damaged_checkpoint_is_named() {
 #[test]
 fn a_checkpoint_of_a_later_format_or_without_its_states_is_refused() {
     for (from, to, expected) in [
-        ("\"format\": 3", "\"format\": 9", "format 9 where this version reads 3"),
+        ("\"format\": 4", "\"format\": 9", "format 9 where this version reads 4"),
         ("\"round\": 2", "\"round\": 0", "does not name a state for round 0"),
         ("\"round\": 2", "\"round\": 70", "does not name a state for round 70"),
     ] {
         let folder = interrupted();
         let text = fs::read_to_string(folder.file(CHECKPOINT_FILE)).unwrap();
         assert!(text.contains(from), "{text}");
-        fs::write(folder.file(CHECKPOINT_FILE), text.replace(from, to)).unwrap();
+        fs::write(folder.file(CHECKPOINT_FILE), resealed(&text.replace(from, to))).unwrap();
         let error = refusal(&folder, &plan());
         assert!(
             error.contains("checkpoint.json is damaged") && error.contains(expected),

@@ -45,7 +45,7 @@ fn events_come_in_the_order_of_a_round() {
             expected.extend(["uploaded"; 5]);
             expected.extend(["round_finished", "evaluated"]);
         }
-        expected.extend(["method_finished", "run_finished"]);
+        expected.extend(["models_kept", "method_finished", "run_finished"]);
         let kinds: Vec<String> = folder
             .events()
             .iter()

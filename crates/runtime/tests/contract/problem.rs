@@ -11,6 +11,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock};
+use xxhash_rust::xxh3::xxh3_64;
 
 /// One method with its hyper-parameters on one network.
 #[derive(Debug, Clone)]
@@ -160,7 +161,17 @@ impl Folder {
 
     /// What must not depend on how a run was executed.
     pub(crate) fn result(&self) -> Fate {
-        fate(&self.events())
+        Fate { models: self.models(), ..fate(&self.events()) }
+    }
+
+    /// Every model file with a hash of its bytes.
+    fn models(&self) -> Vec<(PathBuf, u64)> {
+        let files = formant_model::folder::all(self.path(), None).unwrap_or_default();
+        let hashed = files.into_iter().map(|file| {
+            let hash = xxh3_64(&std::fs::read(&file).unwrap());
+            (file.strip_prefix(self.path()).unwrap().to_owned(), hash)
+        });
+        hashed.collect()
     }
 }
 
@@ -180,15 +191,16 @@ impl Observer for StopAfter<'_> {
     }
 }
 
-/// Fingerprints and evaluations of a run, without times.
+/// Fingerprints, evaluations and models of a run, without times.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Fate {
     pub(crate) fingerprints: Vec<String>,
     pub(crate) evaluations: Vec<Evaluated>,
+    pub(crate) models: Vec<(PathBuf, u64)>,
 }
 
 pub(crate) fn fate(events: &[Event]) -> Fate {
-    let mut fate = Fate { fingerprints: Vec::new(), evaluations: Vec::new() };
+    let mut fate = Fate { fingerprints: Vec::new(), evaluations: Vec::new(), models: Vec::new() };
     for event in events {
         match event {
             Event::MethodFinished { fingerprint, .. } => {

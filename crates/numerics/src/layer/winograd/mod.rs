@@ -71,6 +71,13 @@ impl Sizes {
         }
     }
 
+    /// Bytes that [`Sizes::allocate`] takes.
+    pub(crate) fn bytes(self) -> u64 {
+        let floats = self.inputs + self.outputs + 2 * self.filters;
+        let lanes = self.strip + POINTS * self.columns;
+        4 * floats as u64 + 32 * lanes as u64
+    }
+
     pub(crate) fn allocate(self) -> Transforms {
         Transforms {
             inputs: vec![0.0; self.inputs],

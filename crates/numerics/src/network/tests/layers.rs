@@ -72,7 +72,7 @@ impl Case {
             net.flatten();
         }
         let train = cells[2] == "train";
-        Self { tape: net.tape("last"), n: cells[1].parse().unwrap(), train, kind, entry }
+        Self { tape: net.head("last"), n: cells[1].parse().unwrap(), train, kind, entry }
     }
 
     /// Names and shapes, as the fixture lists them.

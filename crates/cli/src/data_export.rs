@@ -1,6 +1,6 @@
 //! `formant data export`.
 
-use crate::args::ExportArgs;
+use crate::args::DataExportArgs;
 use crate::output::print;
 use crate::progress::LateBar;
 use crate::run;
@@ -15,7 +15,7 @@ use std::process::ExitCode;
 /// Of more clients than this, only the first are printed.
 const MOST_SHOWN: usize = 40;
 
-pub(crate) fn export(args: &ExportArgs) -> anyhow::Result<ExitCode> {
+pub(crate) fn export(args: &DataExportArgs) -> anyhow::Result<ExitCode> {
     let experiment = run::experiment(&args.experiment, &[])?;
     check_empty(&args.out)?;
     let federation = experiment.federation()?;

@@ -1,0 +1,172 @@
+//! A client's models as files in its folder: whoever has the folder can use them, with no server in
+//! reach.
+
+use crate::durable;
+use crate::error::NetworkError;
+use formant_methods::{MethodError, Value};
+use formant_model::folder::{GENERIC, OWN};
+use formant_model::{Role, encode};
+use formant_numerics::{Model, Worker};
+use formant_runtime::{EVALUATION_BATCH, RunPlan, RuntimeError};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::mpsc::{self, Sender};
+use std::thread::JoinHandle;
+use tracing::warn;
+
+/// Whose models they are, and where they are kept.
+#[derive(Clone)]
+pub(crate) struct Owner {
+    pub(crate) plan: Arc<RunPlan>,
+    pub(crate) client: usize,
+    pub(crate) name: String,
+    pub(crate) folder: PathBuf,
+}
+
+/// What models are made of.
+pub(crate) struct Parts<'a> {
+    /// The client's state, and rounds that it has trained.
+    pub(crate) state: (u64, &'a Value),
+    /// What the server has sent, and rounds that are in it.
+    pub(crate) broadcast: (u64, &'a Value),
+}
+
+/// Both models at a moment.
+pub(crate) struct Models {
+    /// As the server has sent it, if it sends one.
+    pub(crate) generic: Option<Model>,
+    /// None if the method has none, or if it diverged while it was fine-tuned.
+    pub(crate) personal: Option<Model>,
+}
+
+impl Owner {
+    /// Memory for making and scoring models.
+    pub(crate) fn worker(&self) -> Worker {
+        let batch = self.plan.largest_batch(&self.plan.methods[0]).max(EVALUATION_BATCH);
+        Worker::new(&*self.plan.network, batch)
+    }
+
+    /// Makes both models as an evaluation does; nothing that training sees is changed.
+    pub(crate) fn models(
+        &self,
+        parts: &Parts<'_>,
+        worker: &mut Worker,
+    ) -> Result<Models, NetworkError> {
+        let method = &self.plan.methods[0];
+        let generic = generic_model(&self.plan, parts.broadcast.1)?;
+        let desk = self.plan.desk(method, self.client);
+        let mut local = desk.evaluation(parts.state.0 as usize, worker);
+        let made = method.method.personal_model(parts.state.1, parts.broadcast.1, &mut local);
+        let personal = match made {
+            Ok(model) => Some(model.into_owned()),
+            Err(MethodError::Numerics(_)) => None,
+            Err(error) => return Err(error.into()),
+        };
+        Ok(Models { generic, personal })
+    }
+
+    /// Replaces the files; each is whole at any time. Gives the one to use: the personal model, or,
+    /// where the method has none, the generic one.
+    pub(crate) fn write(
+        &self,
+        models: &Models,
+        parts: &Parts<'_>,
+    ) -> Result<Option<PathBuf>, NetworkError> {
+        let personal = models.personal.as_ref();
+        let personal = personal.filter(|_| self.plan.methods[0].method.entry().personal);
+        let role = Role::Personal { client: self.client, name: Some(self.name.clone()) };
+        let generic = models.generic.as_ref();
+        let generic = self.write_one(GENERIC, (Role::Generic, parts.broadcast.0), generic)?;
+        let personal = self.write_one(OWN, (role, parts.state.0), personal)?;
+        Ok(personal.or(generic))
+    }
+
+    fn write_one(
+        &self,
+        file: &str,
+        (role, round): (Role, u64),
+        model: Option<&Model>,
+    ) -> Result<Option<PathBuf>, NetworkError> {
+        let Some(model) = model.filter(|model| model.is_finite()) else { return Ok(None) };
+        let path = self.folder.join(file);
+        let card = self.plan.card_of(&self.plan.methods[0], role, round as usize);
+        let bytes = encode(self.plan.network.layout(), &card, model).map_err(RuntimeError::from)?;
+        durable::write(&path, &bytes)?;
+        Ok(Some(path))
+    }
+}
+
+/// The generic model in a broadcast, if a whole one is in it.
+fn generic_model(plan: &RunPlan, broadcast: &Value) -> Result<Option<Model>, NetworkError> {
+    let method = &*plan.methods[0].method;
+    let layout = plan.network.layout();
+    let vectors = method.broadcast_vectors(broadcast)?;
+    let [parameters, buffers, ..] = vectors[..] else { return Ok(None) };
+    let is_whole = parameters.len() == layout.parameters()
+        && buffers.len() == layout.buffer_values()
+        && method.entry().generic;
+    let model = Model { parameters: parameters.to_vec(), buffers: buffers.to_vec() };
+    Ok(is_whole.then_some(model))
+}
+
+/// A thread that keeps the files up to date beside training. If rounds are quicker than it, it leaves
+/// some out.
+pub(crate) struct Scribe {
+    orders: Option<Sender<Order>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+struct Order {
+    state: (u64, Vec<u8>),
+    broadcast: (u64, Arc<Value>),
+}
+
+impl Scribe {
+    /// Starts the thread.
+    pub(crate) fn start(owner: Owner) -> Self {
+        let (orders, inbox) = mpsc::channel::<Order>();
+        let thread = std::thread::spawn(move || {
+            let mut worker = owner.worker();
+            while let Ok(mut order) = inbox.recv() {
+                while let Ok(newer) = inbox.try_recv() {
+                    order = newer;
+                }
+                if let Err(error) = follow(&owner, &order, &mut worker) {
+                    // The run does not depend on these files, and the last ones are written by it.
+                    warn!(folder = %owner.folder.display(), %error, "the model files are not renewed");
+                }
+            }
+        });
+        Self { orders: Some(orders), thread: Some(thread) }
+    }
+
+    /// Has the files renewed: the state after so many rounds, with what the server has made of so many.
+    pub(crate) fn renew(&self, state: (u64, Vec<u8>), broadcast: (u64, Arc<Value>)) {
+        if let Some(orders) = &self.orders {
+            let _ = orders.send(Order { state, broadcast });
+        }
+    }
+
+    /// Waits until it is done.
+    pub(crate) fn finish(&mut self) {
+        self.orders = None;
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+fn follow(owner: &Owner, order: &Order, worker: &mut Worker) -> Result<(), NetworkError> {
+    let state = owner.plan.methods[0].method.decode_client(&order.state.1)?;
+    let parts = Parts {
+        state: (order.state.0, &state),
+        broadcast: (order.broadcast.0, &order.broadcast.1),
+    };
+    let models = owner.models(&parts, worker)?;
+    owner.write(&models, &parts).map(|_| ())
+}
+
+/// The files that belong to a run: what an archive keeps together.
+pub(crate) fn files(folder: &Path) -> [PathBuf; 2] {
+    [GENERIC, OWN].map(|name| folder.join(name))
+}

@@ -1,0 +1,72 @@
+//! What of its models a run keeps, decided before it begins: the limit, not the disk, says what is
+//! left out.
+
+use crate::{MethodPlan, RunPlan};
+use formant_model::{Card, MethodName, Role, encoded_len};
+
+/// Which models a run keeps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Keep {
+    /// Generic and personal ones.
+    All,
+    /// Generic ones.
+    Generic,
+    /// None.
+    None,
+}
+
+/// What is kept of one method's models.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Kept {
+    /// The generic model of the last and of the best round.
+    pub generic: bool,
+    /// Every client's own.
+    pub personal: bool,
+    /// Bytes of what is kept.
+    pub bytes: u64,
+    /// Bytes of what was to be kept and would pass the limit.
+    pub beyond: u64,
+}
+
+impl RunPlan {
+    /// What is kept of each method's models. Generic models come first, then the personal ones of one
+    /// method after the other, as long as they fit below the limit.
+    pub fn kept(&self) -> Vec<Kept> {
+        let one = encoded_len(self.network.layout());
+        let clients = self.federation.clients.len() as u64;
+        let mut room = self.keep_limit;
+        let mut fits = |bytes: u64| {
+            let fits = bytes <= room;
+            room -= if fits { bytes } else { 0 };
+            fits
+        };
+        let generic: Vec<bool> =
+            self.methods.iter().map(|_| self.keep != Keep::None && fits(2 * one)).collect();
+        let mut kept = Vec::new();
+        for (method, generic) in self.methods.iter().zip(generic) {
+            let wanted = [
+                (self.keep != Keep::None, 2 * one),
+                (self.keep == Keep::All && method.method.entry().personal, clients * one),
+            ];
+            let personal = wanted[1].0 && generic && fits(wanted[1].1);
+            let wanted: u64 = wanted.iter().filter(|(is, _)| *is).map(|(_, bytes)| bytes).sum();
+            let bytes =
+                if generic { 2 * one } else { 0 } + if personal { clients * one } else { 0 };
+            kept.push(Kept { generic, personal, bytes, beyond: wanted - bytes });
+        }
+        kept
+    }
+
+    /// The card of a model of this run.
+    pub fn card_of(&self, method: &MethodPlan, role: Role, round: usize) -> Card {
+        Card {
+            method: MethodName {
+                label: method.label.clone(),
+                name: method.method.entry().name.into(),
+            },
+            role,
+            round: round as u64,
+            ..self.card.clone()
+        }
+    }
+}

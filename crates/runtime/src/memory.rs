@@ -1,0 +1,153 @@
+//! How much memory there is, and how much a run takes at the very least.
+
+use crate::{EVALUATION_BATCH, MethodPlan, RunPlan};
+use std::fs;
+use std::path::Path;
+
+/// What a run takes at the very least: one that has less cannot end well. What else there is, such as
+/// client states, may be put on disk or is small.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Footprint {
+    /// Bytes of one model.
+    pub model: u64,
+    /// Bytes that are there once: initial values, the server's state, a broadcast.
+    pub shared: u64,
+    /// Bytes of one worker thread.
+    pub worker: u64,
+    /// Of these, what grows with the batch.
+    pub batch: u64,
+    /// Worker threads that have something to do.
+    pub workers: usize,
+}
+
+impl Footprint {
+    /// What a plan takes.
+    pub fn of(plan: &RunPlan) -> Self {
+        let layout = plan.network.layout();
+        let model = 4 * (layout.parameters() as u64).saturating_add(layout.buffer_values() as u64);
+        let trainers = plan.federation.clients.iter().filter(|data| !data.train.is_empty()).count();
+        let trained = (trainers > 0).then(|| plan.methods.iter().map(|m| training(plan, m, model)));
+        let locally = (0..plan.federation.clients.len()).map(|client| plan.scored(client).len());
+        let scored = locally.fold(plan.scored_globally(), usize::max).min(EVALUATION_BATCH);
+        let scoring = plan.network.workspace_bytes(scored, false);
+        let (worker, batch) =
+            trained.into_iter().flatten().fold((scoring, scoring), |most, method| most.max(method));
+        // Whoever holds no client's data aggregates, and scores with one thread.
+        let workers = plan.threads.min(trainers).max(1);
+        Self { model, shared: model.saturating_mul(3), worker, batch, workers }
+    }
+
+    /// All of it.
+    pub fn bytes(&self) -> u64 {
+        self.with_workers(self.workers)
+    }
+
+    /// All of it with another number of worker threads.
+    pub fn with_workers(&self, workers: usize) -> u64 {
+        self.shared.saturating_add(self.worker.saturating_mul(workers as u64))
+    }
+}
+
+/// Bytes of a worker that trains, and those of them that grow with the batch: the model, its gradient,
+/// the velocity if there is one, and what passes through the layers.
+fn training(plan: &RunPlan, method: &MethodPlan, model: u64) -> (u64, u64) {
+    let sgd = [method.shared.first.sgd, method.personal.first.sgd];
+    let copies = if sgd.iter().all(formant_numerics::Sgd::is_plain) { 2 } else { 3 };
+    let batch = plan.network.workspace_bytes(plan.largest_batch(method), true);
+    (model.saturating_mul(copies).saturating_add(batch), batch)
+}
+
+/// Bytes that this process may still take, swap included; `None` where the system does not tell. On
+/// Linux, what the machine has left or what a container's limit leaves, whichever is less.
+pub fn available() -> Option<u64> {
+    available_by(Path::new("/proc"), Path::new("/sys/fs/cgroup"))
+}
+
+fn available_by(proc: &Path, groups: &Path) -> Option<u64> {
+    let info = fs::read_to_string(proc.join("meminfo")).ok()?;
+    let field = |name: &str| {
+        let line = info.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
+        line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok().map(|kib| kib * 1024)
+    };
+    let swap = field("SwapFree").unwrap_or(0);
+    let machine = field("MemAvailable")?.saturating_add(swap);
+    let group = fs::read_to_string(proc.join("self/cgroup")).unwrap_or_default();
+    let group = group.lines().find_map(|line| line.strip_prefix("0::/")).unwrap_or_default();
+    let own = groups.join(group);
+    let limits = own.ancestors().take_while(|folder| folder.starts_with(groups));
+    Some(limits.filter_map(|folder| left_in_group(folder, swap)).fold(machine, u64::min))
+}
+
+/// What the limit of a control group leaves, if it has one. Cached files do not count: they give way.
+fn left_in_group(folder: &Path, swap: u64) -> Option<u64> {
+    let number =
+        |name: &str| fs::read_to_string(folder.join(name)).ok()?.trim().parse::<u64>().ok();
+    let limit = number("memory.max")?;
+    let stat = fs::read_to_string(folder.join("memory.stat")).unwrap_or_default();
+    let cached: u64 = stat
+        .lines()
+        .filter_map(|line| {
+            line.strip_prefix("active_file ").or(line.strip_prefix("inactive_file "))
+        })
+        .filter_map(|bytes| bytes.parse::<u64>().ok())
+        .sum();
+    let used = number("memory.current").unwrap_or(0).saturating_sub(cached);
+    let swap = number("memory.swap.max").map_or(swap, |limit| swap.min(limit));
+    Some(limit.saturating_sub(used).saturating_add(swap))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MEMINFO: &str = "MemTotal:       24000000 kB\nMemFree:         1000000 kB\n\
+        MemAvailable:    8000000 kB\nSwapTotal:       500000 kB\nSwapFree:         400000 kB\n";
+
+    fn machine(files: &[(&str, &str)]) -> tempfile::TempDir {
+        let root = tempfile::tempdir().unwrap();
+        for (path, text) in files {
+            let path = root.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        root
+    }
+
+    fn available_in(files: &[(&str, &str)]) -> Option<u64> {
+        let root = machine(files);
+        available_by(&root.path().join("proc"), &root.path().join("groups"))
+    }
+
+    #[test]
+    fn the_machine_or_the_container_whichever_has_less() {
+        assert_eq!(available_in(&[]), None);
+        let free = 8_400_000 * 1024;
+        assert_eq!(available_in(&[("proc/meminfo", MEMINFO)]), Some(free));
+        let limited = |limit, stat| {
+            available_in(&[
+                ("proc/meminfo", MEMINFO),
+                ("proc/self/cgroup", "0::/user/mine\n"),
+                ("groups/memory.stat", "anon 1\n"),
+                ("groups/user/memory.max", limit),
+                ("groups/user/memory.current", "900000000\n"),
+                ("groups/user/memory.swap.max", "0\n"),
+                ("groups/user/memory.stat", stat),
+                ("groups/user/mine/memory.max", "max\n"),
+            ])
+        };
+        assert_eq!(limited("max\n", ""), Some(free));
+        assert_eq!(limited("1000000000\n", ""), Some(100_000_000));
+        assert_eq!(
+            limited("1000000000\n", "anon 9\ninactive_file 300000000\nactive_file 5\n"),
+            Some(400_000_005)
+        );
+        assert_eq!(limited("800000000\n", ""), Some(0), "over its limit");
+        assert_eq!(limited("99000000000\n", ""), Some(free));
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn this_machine_tells() {
+        assert!(available().unwrap() > 1 << 20);
+    }
+}

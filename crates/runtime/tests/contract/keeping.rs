@@ -1,0 +1,126 @@
+//! What a run has trained is in its folder, and is what its table scores.
+
+use crate::by_hand::ByHand;
+use crate::problem::{DENSE, Folder, WITH_BUFFERS, cases, plan_of};
+use formant_model::folder::{BEST, GENERIC, MODELS, PERSONAL, Which, all, clients, locate};
+use formant_model::{ModelFile, Role};
+use formant_numerics::Worker;
+use formant_runtime::event::{Evaluated, Event};
+use formant_runtime::{EVALUATION_BATCH, Keep, RunPlan, score};
+use std::path::Path;
+
+fn evaluations(folder: &Folder) -> Vec<Evaluated> {
+    let events = folder.events().into_iter();
+    let evaluated = events.filter_map(|event| match event {
+        Event::Evaluated(evaluated) => Some(evaluated),
+        _ => None,
+    });
+    evaluated.collect()
+}
+
+/// The share of samples that a model file gets right, with the network that its card builds.
+fn accuracy(file: &Path, plan: &RunPlan, indices: Option<&[u32]>) -> f64 {
+    let ModelFile { card, model } = ModelFile::read(file).unwrap();
+    let network = card.build("a test's").unwrap();
+    assert_eq!(card.normalisation, plan.federation.dataset.test.normalisation());
+    assert_eq!(card.classes, plan.federation.dataset.class_names);
+    let mut worker = Worker::new(&*network, EVALUATION_BATCH);
+    let everything: Vec<u32> = (0..plan.federation.dataset.test.len() as u32).collect();
+    let (images, indices) = match indices {
+        Some(indices) => (&plan.federation.dataset.train, indices),
+        None => (&plan.federation.dataset.test, &everything[..]),
+    };
+    let (right, _) = score(&*network, &model, images, indices, &mut worker);
+    right as f64 / indices.len() as f64
+}
+
+#[test]
+fn every_model_that_a_table_scores_is_a_file_that_scores_the_same() {
+    for case in cases() {
+        let (plan, folder) = (case.plan(), Folder::new());
+        folder.run(&plan).unwrap();
+        let (method, evaluated) = (&plan.methods[0], evaluations(&folder));
+        let place = folder.file(MODELS).join(&method.label);
+        let last = evaluated.last().unwrap();
+        assert_eq!(accuracy(&place.join(GENERIC), &plan, None), last.gm.accuracy, "{case:?}");
+        let best = evaluated.iter().map(|e| e.gm.accuracy).fold(0.0, f64::max);
+        let first = evaluated.iter().find(|e| e.gm.accuracy == best).unwrap().round;
+        assert_eq!(accuracy(&place.join(BEST), &plan, None), best, "{case:?}");
+        assert_eq!(ModelFile::read(&place.join(BEST)).unwrap().card.round, first as u64);
+        let entry = method.method.entry();
+        let expected = if entry.personal { vec![0, 1, 2, 3, 4] } else { Vec::new() };
+        assert_eq!(clients(&place), expected, "{case:?}");
+        for client in expected {
+            let file = locate(folder.path(), Some(&method.label), Which::Client(client)).unwrap();
+            let found = accuracy(&file, &plan, Some(plan.scored(client)));
+            assert_eq!(found, last.pm.per_client[client], "{case:?}");
+            let card = ModelFile::read(&file).unwrap().card;
+            assert_eq!(card.role, Role::Personal { client, name: None });
+            assert_eq!((card.round, card.seed, &*card.method.name), (3, 3, entry.name));
+        }
+        let role = ModelFile::read(&place.join(GENERIC)).unwrap().card.role;
+        assert_eq!(role == Role::Generic, entry.generic, "{case:?}");
+    }
+}
+
+#[test]
+fn less_is_kept_where_less_is_asked_for_or_fits() {
+    let methods = ["name = \"ditto\"", "name = \"fedavg\"", "name = \"scd\""];
+    let kept = |change: &dyn Fn(&mut RunPlan)| {
+        let mut plan = plan_of(&methods, WITH_BUFFERS);
+        change(&mut plan);
+        let folder = Folder::new();
+        folder.run(&plan).unwrap();
+        let files = all(folder.path(), None).map_or(0, |files| files.len());
+        let bytes: u64 = plan.kept().iter().map(|kept| kept.bytes).sum();
+        let told: u64 = plan.kept().iter().map(|kept| kept.beyond).sum();
+        let recorded: u64 = folder
+            .events()
+            .iter()
+            .map(|event| match event {
+                Event::ModelsKept { bytes, .. } => *bytes,
+                _ => 0,
+            })
+            .sum();
+        assert!(recorded <= bytes, "{recorded} were written where {bytes} were announced");
+        assert!(recorded * 5 >= bytes * 4, "{recorded} of {bytes}: a poor estimate");
+        (files, told)
+    };
+    assert_eq!(kept(&|_| {}), (3 * 2 + 2 * 5, 0));
+    assert_eq!(kept(&|plan| plan.keep = Keep::Generic), (3 * 2, 0));
+    assert_eq!(kept(&|plan| plan.keep = Keep::None), (0, 0));
+    // Room for the generic models and the personal ones of one method.
+    let one = formant_model::encoded_len(plan_of(&methods, WITH_BUFFERS).network.layout());
+    assert_eq!(kept(&|plan| plan.keep_limit = 11 * one), (3 * 2 + 5, 5 * one));
+    assert_eq!(kept(&|plan| plan.keep_limit = 6 * one), (3 * 2, 10 * one));
+    assert_eq!(kept(&|plan| plan.keep_limit = 2 * one), (2, 14 * one));
+    assert_eq!(kept(&|plan| plan.keep_limit = 0), (0, 16 * one));
+}
+
+#[test]
+fn a_method_that_was_stopped_keeps_what_it_had() {
+    let mut plan = plan_of(&["name = \"ditto\""], DENSE);
+    plan.methods[0].shared.first.sgd.learning_rate = 1e30;
+    let folder = Folder::new();
+    folder.run(&plan).unwrap();
+    let place = folder.file(MODELS).join("ditto");
+    let by_hand = ByHand::new(&plan);
+    assert_eq!(ModelFile::read(&place.join(GENERIC)).unwrap().model, by_hand.init);
+    assert_eq!(clients(&place).len(), 5);
+    assert!(!place.join(BEST).exists(), "nothing was scored");
+    assert!(evaluations(&folder).is_empty());
+}
+
+#[test]
+fn models_of_an_earlier_session_do_not_stay() {
+    let plan = plan_of(&["name = \"ditto\""], DENSE);
+    let folder = Folder::new();
+    folder.run_until(&plan, 0, 1);
+    let place = folder.file(MODELS).join("ditto");
+    std::fs::create_dir_all(place.join(PERSONAL)).unwrap();
+    std::fs::write(place.join(PERSONAL).join("99.safetensors"), b"stale").unwrap();
+    std::fs::create_dir_all(folder.file(MODELS).join("ditto.tmp")).unwrap();
+    folder.run(&plan).unwrap();
+    assert_eq!(clients(&place), [0, 1, 2, 3, 4]);
+    assert!(!folder.file(MODELS).join("ditto.tmp").exists());
+}
