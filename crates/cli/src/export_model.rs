@@ -9,6 +9,7 @@ use formant_model::{Card, Format, ModelFile, folder};
 use formant_runtime::{RuntimeError, files};
 use serde_json::{Value, json};
 use std::collections::HashSet;
+use std::fmt::Write as _;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -31,7 +32,7 @@ pub(crate) fn export(args: &ExportArgs) -> anyhow::Result<ExitCode> {
     if args.json {
         print_json(&Value::Array(written.iter().map(entry).collect()))?;
     } else {
-        print(&said(args, &written))?;
+        print(&said(args, &written)?)?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -135,7 +136,7 @@ fn entry(written: &Written) -> Value {
 }
 
 /// A table and how to go on.
-fn said(args: &ExportArgs, written: &[Written]) -> String {
+fn said(args: &ExportArgs, written: &[Written]) -> anyhow::Result<String> {
     let mut cells = vec![["file", "method", "model", "round", "bytes"].map(str::to_owned)];
     cells.extend(written.iter().take(MOST_SHOWN).map(|file| {
         [
@@ -149,13 +150,13 @@ fn said(args: &ExportArgs, written: &[Written]) -> String {
     let mut text = markdown_table(&cells);
     if written.len() > MOST_SHOWN {
         let (total, more) = (written.len(), written.len() - MOST_SHOWN);
-        text.push_str(&format!("\n… and {more} more: {total} files in all\n"));
+        writeln!(text, "\n… and {more} more: {total} files in all")?;
     }
     let reader = match args.format {
         Format::Safetensors => "safetensors.torch.load_file",
         Format::Onnx => "onnxruntime.InferenceSession",
         Format::Npz => "numpy.load",
     };
-    text.push_str(&format!("\nread it in Python with {reader}; docs/MODELS.md shows how\n"));
-    text
+    writeln!(text, "\nread it in Python with {reader}; docs/MODELS.md shows how")?;
+    Ok(text)
 }

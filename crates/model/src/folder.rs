@@ -205,7 +205,7 @@ fn subfolders(models: &Path) -> Result<Vec<String>, ModelError> {
         .flatten()
         .filter(|entry| entry.path().is_dir())
         .filter_map(|entry| entry.file_name().into_string().ok())
-        .filter(|name| !name.ends_with(".tmp"))
+        .filter(|name| Path::new(name).extension().is_none_or(|extension| extension != "tmp"))
         .collect();
     names.sort_unstable();
     Ok(names)

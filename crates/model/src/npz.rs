@@ -49,7 +49,11 @@ fn archive(file: &ModelFile, layout: &Layout, card: &[u8]) -> ZipResult<Vec<u8>>
 /// What precedes the values in a `.npy` file of version 1.0: type and shape as a Python literal, filled up
 /// with blanks so that the values begin at a multiple of 64 bytes.
 fn header(dtype: &str, shape: &[usize]) -> Vec<u8> {
-    let extents: String = shape.iter().map(|extent| format!("{extent},")).collect();
+    let mut extents = shape.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+    if shape.len() == 1 {
+        // What makes a tuple of it.
+        extents.push(',');
+    }
     let text = format!("{{'descr': '{dtype}', 'fortran_order': False, 'shape': ({extents}), }}");
     let before = b"\x93NUMPY\x01\x00".len() + 2;
     let len = (before + text.len() + 1).next_multiple_of(64) - before;
@@ -72,9 +76,10 @@ mod tests {
         let text = std::str::from_utf8(&bytes[10..]).unwrap();
         assert_eq!(
             text.trim_end_matches(' ').trim_end(),
-            "{'descr': '<f4', 'fortran_order': False, 'shape': (6,1,5,5,), }"
+            "{'descr': '<f4', 'fortran_order': False, 'shape': (6, 1, 5, 5), }"
         );
         assert!(text.ends_with('\n') && text.len() == 0x76);
+        assert!(header("<f4", &[6]).windows(14).any(|part| part == b"'shape': (6,),"));
         assert!(header("<i8", &[]).windows(12).any(|part| part == b"'shape': (),"));
     }
 }

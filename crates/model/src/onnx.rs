@@ -7,7 +7,7 @@ mod format;
 mod layers;
 #[expect(
     unreachable_pub,
-    clippy::doc_lazy_continuation,
+    clippy::trivially_copy_pass_by_ref,
     reason = "generated from proto/onnx.proto, which is the documentation"
 )]
 mod proto {

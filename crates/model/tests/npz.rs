@@ -48,8 +48,9 @@ fn every_tensor_is_there() {
             for tensor in tensors {
                 let content = members.remove(&format!("{}.npy", tensor.name)).unwrap();
                 let (header, data) = array(&content);
-                let shape: String =
-                    tensor.shape.iter().map(|extent| format!("{extent},")).collect();
+                let extents: Vec<_> = tensor.shape.iter().map(ToString::to_string).collect();
+                let comma = if extents.len() == 1 { "," } else { "" };
+                let shape = extents.join(", ") + comma;
                 let expected =
                     format!("{{'descr': '<f4', 'fortran_order': False, 'shape': ({shape}), }}");
                 assert_eq!(header, expected);

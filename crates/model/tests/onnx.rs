@@ -70,7 +70,7 @@ fn what_a_graph_says_of_itself() {
     assert_eq!(format!("{shape:?}"), r#"["batch", 3, 6, 5]"#);
     let entry = |name: &str| {
         let mut fields = graph.metadata().fields();
-        fields.find(|(field, _)| field.to_string() == name).unwrap().1
+        fields.find(|(field, _)| *field == name).unwrap().1
     };
     assert_eq!(serde_json::from_str::<Card>(entry("formant")).unwrap(), file.card);
     assert_eq!(serde_json::from_str::<Vec<String>>(entry("classes")).unwrap(), file.card.classes);

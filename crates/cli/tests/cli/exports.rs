@@ -4,6 +4,7 @@ use crate::terminal::Terminal;
 use formant_data::Normalisation;
 use formant_model::{Card, Format, MethodName, ModelFile, Role, encode, export};
 use formant_numerics::{NetworkSpec, Rng, Shape, Stream};
+use std::fmt::Write as _;
 use std::path::Path;
 
 /// A model of a small network.
@@ -118,7 +119,7 @@ fn nothing_is_replaced_unasked() {
         let answer = terminal.formant(command);
         assert_ne!(answer.code, Some(0), "{command:?}");
         assert!(answer.stdout.is_empty(), "{answer:?}");
-        text += &format!("$ formant {}\n{}\n", command.join(" "), answer.stderr);
+        writeln!(text, "$ formant {}\n{}", command.join(" "), answer.stderr).unwrap();
     }
     snapshot!(text);
     assert_eq!(terminal.listing(), before);

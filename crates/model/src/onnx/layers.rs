@@ -46,17 +46,17 @@ impl Writer {
         constant("mean", &shape, normalisation.iter().map(|n| n.mean).collect());
         constant("std", &shape, normalisation.iter().map(|n| n.std).collect());
         let to = integer("to", DataType::Float as i64);
-        self.push("Cast", &[pixels], name("float"), vec![to]);
-        self.push("Div", &[&name("float"), &name("largest")], name("scaled"), Vec::new());
-        self.push("Sub", &[&name("scaled"), &name("mean")], name("centred"), Vec::new());
-        self.push("Div", &[&name("centred"), &name("std")], name("normalised"), Vec::new());
+        self.push("Cast", &[pixels], &name("float"), vec![to]);
+        self.push("Div", &[&name("float"), &name("largest")], &name("scaled"), Vec::new());
+        self.push("Sub", &[&name("scaled"), &name("mean")], &name("centred"), Vec::new());
+        self.push("Div", &[&name("centred"), &name("std")], &name("normalised"), Vec::new());
         self.activations = vec![name("normalised")];
     }
 
     /// The softmax of the last activation.
     pub(super) fn softmax(&mut self, output: &str) {
         let input = self.activations.last().cloned().unwrap_or_default();
-        self.push("Softmax", &[&input], output.into(), vec![integer("axis", 1)]);
+        self.push("Softmax", &[&input], output, vec![integer("axis", 1)]);
     }
 
     /// One layer; the `last` one gives the logits.
@@ -64,14 +64,14 @@ impl Writer {
         let result =
             if last { LOGITS.to_owned() } else { format!("{}.{}", word(&layer.op), layer.output) };
         let plain = if layer.relu { format!("{result}.plain") } else { result.clone() };
-        self.operators(layer, shapes, plain.clone());
+        self.operators(layer, shapes, &plain);
         if layer.relu {
-            self.push("Relu", &[&plain], result.clone(), Vec::new());
+            self.push("Relu", &[&plain], &result, Vec::new());
         }
         self.activations.push(result);
     }
 
-    fn operators(&mut self, layer: &GraphNode, shapes: &[Shape], output: String) {
+    fn operators(&mut self, layer: &GraphNode, shapes: &[Shape], output: &str) {
         let input = self.activations[layer.input].clone();
         let input = input.as_str();
         match &layer.op {
@@ -102,7 +102,7 @@ impl Writer {
             }
             GraphOp::GlobalAveragePool => {
                 let means = format!("{output}.means");
-                self.push("GlobalAveragePool", &[input], means.clone(), Vec::new());
+                self.push("GlobalAveragePool", &[input], &means, Vec::new());
                 self.push("Flatten", &[&means], output, vec![integer("axis", 1)]);
             }
             GraphOp::Flatten => {
@@ -119,7 +119,7 @@ impl Writer {
     /// sample, and a group of channels in a row is one long channel.
     fn group_norm(
         &mut self,
-        (input, output): (&str, String),
+        (input, output): (&str, &str),
         shape: Shape,
         groups: usize,
         (weight, bias): (&str, &str),
@@ -139,18 +139,18 @@ impl Writer {
         let step = |what: &str| format!("{output}.{what}");
         let (grouped, normalised, restored, scaled) =
             (step("grouped"), step("normalised"), step("restored"), step("scaled"));
-        self.push("Reshape", &[input, &grouping], grouped.clone(), Vec::new());
+        self.push("Reshape", &[input, &grouping], &grouped, Vec::new());
         let inputs = [grouped.as_str(), &ones, &zeros];
         let epsilon = vec![float("epsilon", epsilon)];
-        self.push("InstanceNormalization", &inputs, normalised.clone(), epsilon);
-        self.push("Reshape", &[&normalised, &image], restored.clone(), Vec::new());
-        self.push("Mul", &[&restored, weight], scaled.clone(), Vec::new());
+        self.push("InstanceNormalization", &inputs, &normalised, epsilon);
+        self.push("Reshape", &[&normalised, &image], &restored, Vec::new());
+        self.push("Mul", &[&restored, weight], &scaled, Vec::new());
         self.push("Add", &[&scaled, bias], output, Vec::new());
         self.per_channel.extend([weight.to_owned(), bias.to_owned()]);
     }
 
-    fn push(&mut self, op: &str, inputs: &[&str], output: String, attributes: Vec<AttributeProto>) {
-        self.nodes.push(node(op, inputs, &output, attributes));
+    fn push(&mut self, op: &str, inputs: &[&str], output: &str, attributes: Vec<AttributeProto>) {
+        self.nodes.push(node(op, inputs, output, attributes));
     }
 }
 

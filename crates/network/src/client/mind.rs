@@ -48,7 +48,6 @@ pub(crate) struct Waiting {
     pub(crate) source: Source,
     /// The client's own name.
     pub(crate) name: String,
-    pub(crate) again: bool,
     pub(crate) inbox: Receiver<Notice>,
     pub(crate) notices: Sender<Notice>,
     pub(crate) commands: UnboundedSender<Command>,
@@ -60,7 +59,12 @@ impl Waiting {
         self,
         begun: Option<(Terms, Manifest)>,
     ) -> Result<Option<Summary>, NetworkError> {
-        let Some((terms, manifest, welcome)) = self.terms(begun)? else { return Ok(None) };
+        let (terms, manifest, welcome) = if let Some((terms, manifest)) = begun {
+            (terms, Some(manifest), None)
+        } else {
+            let Some(welcome) = welcome(&self.inbox)? else { return Ok(None) };
+            (Terms::of(&welcome), None, Some(welcome))
+        };
         let mut mind = Mind::new(self, terms, manifest)?;
         let restarted = mind.manifest.session.restart();
         mind.perform(restarted)?;
@@ -69,49 +73,18 @@ impl Waiting {
         }
         mind.run()
     }
+}
 
-    /// Which run it takes part in, and where it stands there: what the folder says, or, in a new one or
-    /// where the folder's run is over, what the server says. `None` if it is told to stop.
-    #[expect(clippy::type_complexity, reason = "used once, right above")]
-    fn terms(
-        &self,
-        begun: Option<(Terms, Manifest)>,
-    ) -> Result<Option<(Terms, Option<Manifest>, Option<Box<proto::Welcome>>)>, NetworkError> {
-        match &begun {
-            Some((_, manifest)) if !manifest.session.is_over() => {
-                return Ok(begun.map(|(terms, manifest)| (terms, Some(manifest), None)));
-            }
-            Some((terms, _)) => {
-                info!(
-                    run = terms.run,
-                    "the run of this folder is over; asking the server for its own"
-                );
-            }
-            None => {}
-        }
-        let Some(welcome) = self.welcome()? else { return Ok(None) };
-        let now = Terms::of(&welcome);
-        Ok(Some(match begun {
-            Some((terms, manifest)) if terms.run == now.run => {
-                (terms, Some(manifest), Some(welcome))
-            }
-            Some((terms, _)) => {
-                self.vault.make_room(&terms, &now, self.again)?;
-                (now, None, Some(welcome))
-            }
-            None => (now, None, Some(welcome)),
-        }))
-    }
-
-    /// The first thing that a new client needs.
-    fn welcome(&self) -> Result<Option<Box<proto::Welcome>>, NetworkError> {
-        loop {
-            match self.inbox.recv() {
-                Ok(Notice::Connected(welcome)) => return Ok(Some(welcome)),
-                Ok(Notice::Failed(error)) => return Err(error),
-                Ok(Notice::Stop) | Err(_) => return Ok(None),
-                Ok(_) => {}
-            }
+/// The first thing that a new client needs; `None` if it is told to stop.
+pub(super) fn welcome(
+    inbox: &Receiver<Notice>,
+) -> Result<Option<Box<proto::Welcome>>, NetworkError> {
+    loop {
+        match inbox.recv() {
+            Ok(Notice::Connected(welcome)) => return Ok(Some(welcome)),
+            Ok(Notice::Failed(error)) => return Err(error),
+            Ok(Notice::Stop) | Err(_) => return Ok(None),
+            Ok(_) => {}
         }
     }
 }
@@ -141,7 +114,7 @@ impl Mind {
         terms: Terms,
         manifest: Option<Manifest>,
     ) -> Result<Self, NetworkError> {
-        let Waiting { vault, source, name, inbox, notices, commands, .. } = waiting;
+        let Waiting { vault, source, name, inbox, notices, commands } = waiting;
         let plan = Arc::new(plan::of(&terms, source)?);
         let method = &plan.methods[0];
         let manifest = if let Some(manifest) = manifest {

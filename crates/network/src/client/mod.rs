@@ -18,13 +18,16 @@ pub use summary::Summary;
 use crate::error::NetworkError;
 use crate::stream::{Limits, Traffic};
 use formant_data::Share;
+use formant_runtime::files;
 use link::Link;
 use mind::{Notice, Waiting};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::mpsc::Sender;
 use tokio::sync::oneshot;
-use vault::Vault;
+use tracing::info;
+use vault::{Terms, Vault};
 
 /// Where a client's samples come from.
 pub enum Source {
@@ -59,44 +62,85 @@ pub async fn join(
     options: JoinOptions,
     shutdown: impl Future<Output = ()>,
 ) -> Result<Option<Summary>, NetworkError> {
-    let (vault, begun) = Vault::open(&options.state)?;
-    let name = options.identity.name().to_owned();
+    tokio::pin!(shutdown);
+    let (vault, mut begun) = Vault::open(&options.state)?;
+    if let Some((terms, manifest)) = &begun
+        && manifest.session.is_over()
+    {
+        info!(run = terms.run, "the run of this folder is over; asking the server which it has");
+        let Some(now) = ask(&options, &mut shutdown).await? else { return Ok(None) };
+        if now.run != terms.run {
+            vault.make_room(terms, &now, options.again)?;
+            begun = None;
+        }
+    }
     let (notices, inbox) = std::sync::mpsc::channel();
     let (commands, orders) = tokio::sync::mpsc::unbounded_channel();
-    let link = Arc::new(Link {
-        server: options.server,
-        identity: options.identity,
-        states: vault.states(),
-        limits: Limits::both(options.rate_limit),
-        traffic: Arc::new(Traffic::default()),
-        progress: Arc::default(),
-        welcomed: AtomicBool::new(false),
-        notices: notices.clone(),
-    });
+    let link = link(&options, vault.states(), notices.clone());
     let (ended, end) = oneshot::channel();
     let waiting = Waiting {
         vault,
+        name: options.identity.name().to_owned(),
         source: options.source,
-        name,
-        again: options.again,
         inbox,
         notices: notices.clone(),
         commands,
     };
     std::thread::spawn(move || ended.send(waiting.run(begun)));
     let connection = tokio::spawn(link.clone().run(orders));
-    tokio::pin!(end);
-    let outcome = tokio::select! {
-        outcome = &mut end => outcome,
-        () = shutdown => {
-            let _ = notices.send(Notice::Stop);
-            end.await
-        }
-    };
+    let outcome = until(end, &mut shutdown, &notices).await;
     connection.abort();
     if let Ok(Ok(Some(_))) = outcome {
         // The run is over and everything is kept: only now the server need not stay.
         link.farewell().await;
     }
     outcome.map_err(|_| NetworkError::Stopped { what: "client" })?
+}
+
+/// Which run the server has. What it sends besides is of no use, and goes where nobody looks.
+async fn ask(
+    options: &JoinOptions,
+    shutdown: &mut (impl Future<Output = ()> + Unpin),
+) -> Result<Option<Terms>, NetworkError> {
+    let aside = options.state.join("asking");
+    files::create_folder(&aside)?;
+    let (notices, inbox) = std::sync::mpsc::channel();
+    let (_commands, orders) = tokio::sync::mpsc::unbounded_channel();
+    let connection = tokio::spawn(link(options, aside.clone(), notices.clone()).run(orders));
+    let (told, answer) = oneshot::channel();
+    std::thread::spawn(move || told.send(mind::welcome(&inbox)));
+    let answer = until(answer, shutdown, &notices).await;
+    connection.abort();
+    let _ = connection.await;
+    let _ = std::fs::remove_dir_all(&aside);
+    let welcome = answer.map_err(|_| NetworkError::Stopped { what: "client" })??;
+    Ok(welcome.map(|welcome| Terms::of(&welcome)))
+}
+
+/// What a thread answers; if `shutdown` comes first, the thread is told to stop.
+async fn until<T>(
+    mut answer: oneshot::Receiver<T>,
+    shutdown: &mut (impl Future<Output = ()> + Unpin),
+    notices: &Sender<Notice>,
+) -> Result<T, oneshot::error::RecvError> {
+    tokio::select! {
+        answer = &mut answer => answer,
+        () = shutdown => {
+            let _ = notices.send(Notice::Stop);
+            answer.await
+        }
+    }
+}
+
+fn link(options: &JoinOptions, states: PathBuf, notices: Sender<Notice>) -> Arc<Link> {
+    Arc::new(Link {
+        server: options.server.clone(),
+        identity: options.identity.clone(),
+        states,
+        limits: Limits::both(options.rate_limit),
+        traffic: Arc::new(Traffic::default()),
+        progress: Arc::default(),
+        welcomed: AtomicBool::new(false),
+        notices,
+    })
 }
