@@ -3,6 +3,7 @@
 pub(crate) mod cert;
 pub(crate) mod model;
 pub(crate) mod network;
+pub(crate) mod predict;
 
 use clap::builder::RangedI64ValueParser;
 use clap::{Args, Parser, Subcommand};
@@ -43,6 +44,10 @@ pub(crate) enum Command {
     Sweep(SweepArgs),
     /// Write a trained model as safetensors, ONNX or NumPy arrays
     Export(model::ExportArgs),
+    /// Use a model: the classes of images, with their probabilities
+    Predict(predict::PredictArgs),
+    /// Score a model on labelled images
+    Evaluate(predict::EvaluateArgs),
     /// Write report.md and report.html for a run folder and print its table
     Report(ReportArgs),
     /// Measure what the wait-free schedule saves: time to a target accuracy with and without it

@@ -66,7 +66,7 @@ fn all(args: &ExportArgs) -> anyhow::Result<Vec<Written>> {
             path = plain.with_file_name(format!("{stem}-{count}.{}", args.format.name()));
         }
         written.push(write(&source, file, path, args)?);
-        bar.advance();
+        bar.advance(1);
     }
     bar.finish();
     Ok(written)

@@ -5,6 +5,7 @@ mod cert;
 mod data;
 mod data_export;
 mod devices;
+mod evaluate;
 mod export_model;
 mod folder;
 mod grid;
@@ -12,6 +13,7 @@ mod interrupt;
 mod join;
 mod list;
 mod output;
+mod predict;
 mod progress;
 mod ranking;
 mod report;
@@ -31,6 +33,8 @@ fn main() -> ExitCode {
         Command::Run(args) => run::run(args),
         Command::Sweep(args) => sweep::sweep(&args),
         Command::Export(args) => export_model::export(&args),
+        Command::Predict(args) => predict::predict(&args),
+        Command::Evaluate(args) => evaluate::evaluate(&args),
         Command::Report(args) => report::report(&args),
         Command::Speedup(args) => speedup::speedup(&args),
         Command::Devices(args) => devices::devices(&args),

@@ -31,13 +31,16 @@ pub(crate) fn print_json(value: &impl serde::Serialize) -> anyhow::Result<()> {
 }
 
 /// A Markdown table whose columns line up.
-pub(crate) fn markdown_table<const N: usize>(cells: &[[String; N]]) -> String {
-    let widths: Vec<usize> = (0..N)
-        .map(|column| cells.iter().map(|row| row[column].chars().count()).max().unwrap_or(0).max(3))
-        .collect();
+pub(crate) fn markdown_table(cells: &[impl AsRef<[String]>]) -> String {
+    let columns = cells.first().map_or(0, |row| row.as_ref().len());
+    let widest = |column: usize| {
+        let cells = cells.iter().filter_map(|row| row.as_ref().get(column));
+        cells.map(|cell| cell.chars().count()).max().unwrap_or(0).max(3)
+    };
+    let widths: Vec<usize> = (0..columns).map(widest).collect();
     let mut text = String::new();
     for (place, row) in cells.iter().enumerate() {
-        let padded = row.iter().zip(&widths).enumerate().map(|(column, (cell, width))| {
+        let padded = row.as_ref().iter().zip(&widths).enumerate().map(|(column, (cell, width))| {
             if column == 0 { format!("{cell:<width$}") } else { format!("{cell:>width$}") }
         });
         let _ = writeln!(text, "| {} |", padded.collect::<Vec<_>>().join(" | "));

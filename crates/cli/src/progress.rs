@@ -150,13 +150,6 @@ impl Observer for Bars {
     }
 }
 
-/// `0:07`, `12:30`, `1:02:03`.
-pub(crate) fn short(time: Duration) -> String {
-    let seconds = time.as_secs();
-    let (h, m, s) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
-    if h > 0 { format!("{h}:{m:02}:{s:02}") } else { format!("{m}:{s:02}") }
-}
-
 /// A bar that is drawn only if the work takes more than a moment.
 pub(crate) struct LateBar {
     bar: ProgressBar,
@@ -169,14 +162,21 @@ impl LateBar {
         Self { bar, start: Instant::now() }
     }
 
-    pub(crate) fn advance(&self) {
+    pub(crate) fn advance(&self, steps: usize) {
         if self.bar.is_hidden() && self.start.elapsed() > Duration::from_secs(1) {
             self.bar.set_draw_target(ProgressDrawTarget::stderr());
         }
-        self.bar.inc(1);
+        self.bar.inc(steps as u64);
     }
 
     pub(crate) fn finish(&self) {
         self.bar.finish_and_clear();
     }
+}
+
+/// `0:07`, `12:30`, `1:02:03`.
+pub(crate) fn short(time: Duration) -> String {
+    let seconds = time.as_secs();
+    let (h, m, s) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
+    if h > 0 { format!("{h}:{m:02}:{s:02}") } else { format!("{m}:{s:02}") }
 }

@@ -11,10 +11,12 @@ macro_rules! snapshot {
 
 mod certificates;
 mod devices;
+mod evaluations;
 mod exports;
 mod interruption;
 mod listings;
 mod network;
+mod predictions;
 mod readme;
 mod refusals;
 mod runs;
@@ -22,3 +24,4 @@ mod shares;
 mod speedups;
 mod sweeps;
 mod terminal;
+mod workshop;

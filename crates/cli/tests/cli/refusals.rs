@@ -3,7 +3,7 @@
 use crate::terminal::Terminal;
 
 /// Runs every command, checks that it is refused without a trace, and writes down what it says.
-fn refusals(terminal: &Terminal, commands: &[&[&str]]) -> String {
+pub(crate) fn refusals(terminal: &Terminal, commands: &[&[&str]]) -> String {
     let mut said = Vec::new();
     for args in commands {
         let before = terminal.listing();

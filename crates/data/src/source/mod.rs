@@ -188,7 +188,7 @@ impl Source {
         };
         Self {
             labels: Err((
-                format!("{origin} has no label"),
+                "an image file has no label".into(),
                 "give a folder with a folder for each class: CLASS/IMAGE.png".into(),
             )),
             origin,
