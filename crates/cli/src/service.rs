@@ -3,7 +3,9 @@
 use crate::args::network::LogForm;
 use crate::output::colour_on_stderr;
 use anyhow::Context;
-use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::{LevelFilter, Targets};
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
 
 /// Runs to the end on all cores.
 pub(crate) fn block_on<T>(work: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
@@ -13,18 +15,27 @@ pub(crate) fn block_on<T>(work: impl Future<Output = anyhow::Result<T>>) -> anyh
     runtime.context("cannot start the network threads")?.block_on(work)
 }
 
-/// Logs to standard error; `RUST_LOG` chooses what.
+/// Logs to standard error; `RUST_LOG` chooses what: a level, or targets with theirs, such as
+/// `info,formant_network=debug`.
 pub(crate) fn start_log(form: LogForm) {
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
-    let log = tracing_subscriber::fmt()
-        .with_env_filter(filter)
+    let chosen = std::env::var("RUST_LOG").ok().and_then(|text| filter(&text));
+    let filter = chosen.unwrap_or_else(|| Targets::new().with_default(LevelFilter::INFO));
+    let log = tracing_subscriber::fmt::layer()
         .with_writer(std::io::stderr)
         .with_target(false)
         .with_ansi(colour_on_stderr());
+    let all = tracing_subscriber::registry().with(filter);
     match form {
-        LogForm::Text => log.init(),
-        LogForm::Json => log.json().flatten_event(true).init(),
+        LogForm::Text => all.with(log).init(),
+        LogForm::Json => all.with(log.json().flatten_event(true)).init(),
     }
+}
+
+/// What a value of `RUST_LOG` lets through; none when it cannot be understood. (`EnvFilter` can also
+/// choose by the fields of spans, of which there are none here, and brings a regex engine for it.)
+fn filter(text: &str) -> Option<Targets> {
+    let parts: Vec<&str> = text.split(',').filter(|part| !part.is_empty()).collect();
+    parts.join(",").parse().ok()
 }
 
 /// Comes with the first SIGINT or SIGTERM.
@@ -46,4 +57,24 @@ async fn terminated() {
         return;
     }
     std::future::pending::<()>().await;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tracing::Level;
+
+    #[test]
+    fn a_filter_names_levels_and_targets() {
+        let shown =
+            |text: &str, target: &str, level| filter(text).unwrap().would_enable(target, &level);
+        assert!(shown("debug", "formant_network", Level::DEBUG));
+        assert!(!shown("debug", "formant_network", Level::TRACE));
+        assert!(!shown("", "formant_network", Level::WARN));
+        let some = "warn,formant_network=debug,";
+        assert!(shown(some, "formant_network::server", Level::DEBUG));
+        assert!(!shown(some, "h2", Level::INFO));
+        assert!(shown(some, "h2", Level::WARN));
+        assert!(filter("a=b=c").is_none());
+    }
 }

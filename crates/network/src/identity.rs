@@ -31,13 +31,16 @@
 
 mod authority;
 mod certificate;
+mod der;
 mod error;
 mod files;
+mod issuer;
 mod ledger;
 mod names;
 mod revocations;
 mod tls;
 mod validity;
+mod x509;
 
 pub use authority::{Authority, ClientFiles, IssuedClient, IssuedServer};
 pub use certificate::{Serial, peer_name};

@@ -4,7 +4,7 @@ use super::certificate::parse;
 use super::files::{self, Access};
 use super::ledger::{Entry, Kind, Ledger, Standing};
 use super::validity::date;
-use super::{IdentityError, Serial, Validity, file, names};
+use super::{IdentityError, Serial, Validity, file, issuer, names};
 use jiff::Timestamp;
 use rcgen::{
     BasicConstraints, Certificate, CertificateParams, CertificateRevocationListParams, DnType,
@@ -114,12 +114,11 @@ impl Authority {
         let der = CertificateDer::from_pem_slice(certificate.as_bytes())
             .map_err(|error| damaged(format!("it holds no certificate ({error})")))?;
         let parsed = parse(&der).map_err(damaged)?;
-        if parsed.public_key().subject_public_key.data != key.der_bytes() {
+        if parsed.key.bytes != key.der_bytes() {
             return Err(damaged("authority.key is not its key".into()));
         }
-        let expires = expiry(&der).map_err(damaged)?;
-        let issuer = Issuer::from_ca_cert_der(&der, key)
-            .map_err(|error| damaged(format!("it is no authority's certificate ({error})")))?;
+        let expires = parsed.not_after;
+        let issuer = issuer::of(&parsed, key).map_err(damaged)?;
         let ledger = Ledger::read(dir)?;
         Ok(Self { dir: dir.into(), issuer, certificate, expires, ledger, _lock: lock })
     }
@@ -340,6 +339,5 @@ fn signing(error: impl std::fmt::Display) -> IdentityError {
 
 /// The end of a certificate, or what is wrong with it.
 fn expiry(certificate: &CertificateDer<'_>) -> Result<Timestamp, String> {
-    let seconds = parse(certificate)?.validity().not_after.timestamp();
-    Timestamp::from_second(seconds).map_err(|error| error.to_string())
+    parse(certificate).map(|certificate| certificate.not_after)
 }

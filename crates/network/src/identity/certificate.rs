@@ -1,10 +1,10 @@
 //! Reading certificates.
 
+use super::x509::Certificate;
 use super::{IdentityError, names};
 use rustls::pki_types::CertificateDer;
 use serde::{Deserialize, Serialize};
 use std::fmt::{self, Write as _};
-use x509_parser::prelude::{FromDer, GeneralName, X509Certificate};
 
 /// The number that an authority gives to one certificate only, in hexadecimal digits.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -15,7 +15,7 @@ impl Serial {
     /// The serial number of a certificate.
     pub fn of(certificate: &CertificateDer<'_>) -> Result<Self, IdentityError> {
         let certificate = parse(certificate).map_err(|found| IdentityError::Peer { found })?;
-        Ok(Self::from_bytes(certificate.raw_serial()))
+        Ok(Self::from_bytes(certificate.serial))
     }
 
     /// From the bytes in a certificate or a CRL, which may begin with zeros.
@@ -62,13 +62,8 @@ pub(crate) fn own<'a, 'd>(
 
 /// A client's name, or what is wrong with its certificate.
 pub(crate) fn client_name(certificate: &CertificateDer<'_>) -> Result<String, String> {
-    let certificate = parse(certificate)?;
-    let names = certificate.subject_alternative_name().map_err(|error| error.to_string())?;
-    let general = names.iter().flat_map(|names| &names.value.general_names);
-    let mut clients = general.filter_map(|name| match name {
-        GeneralName::URI(uri) => names::client_of(uri),
-        _ => None,
-    });
+    let uris = parse(certificate)?.uris()?;
+    let mut clients = uris.into_iter().filter_map(names::client_of);
     match (clients.next(), clients.next()) {
         (Some(name), None) => Ok(name.to_owned()),
         (None, _) => Err("it names no client".into()),
@@ -77,14 +72,8 @@ pub(crate) fn client_name(certificate: &CertificateDer<'_>) -> Result<String, St
 }
 
 /// A certificate, or what is wrong with it.
-pub(crate) fn parse<'a>(
-    certificate: &'a CertificateDer<'_>,
-) -> Result<X509Certificate<'a>, String> {
-    match X509Certificate::from_der(certificate) {
-        Ok(([], parsed)) => Ok(parsed),
-        Ok((rest, _)) => Err(format!("{} bytes follow the certificate", rest.len())),
-        Err(error) => Err(format!("it is no X.509 certificate ({error})")),
-    }
+pub(crate) fn parse<'a>(certificate: &'a CertificateDer<'_>) -> Result<Certificate<'a>, String> {
+    Certificate::read(certificate).ok_or_else(|| "it is no X.509 certificate".to_owned())
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Which certificates the server no longer accepts.
 
 use super::certificate::{self, parse};
+use super::x509::Revoked;
 use super::{IdentityError, Serial, file, files, peer_name};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, CertificateRevocationListDer};
@@ -9,7 +10,6 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::SystemTime;
-use x509_parser::prelude::{CertificateRevocationList, FromDer};
 
 /// The revoked certificates of an authority: `revoked.pem`, read anew whenever it changes, so that
 /// a certificate that is revoked during a run gets nothing from then on.
@@ -100,10 +100,9 @@ impl Stamp {
 fn serials(text: &[u8], authority: &CertificateDer<'_>) -> Result<HashSet<Serial>, String> {
     let der = CertificateRevocationListDer::from_pem_slice(text)
         .map_err(|error| format!("it holds no list of revoked certificates ({error})"))?;
-    let (_, list) = CertificateRevocationList::from_der(&der)
-        .map_err(|error| format!("it holds no list of revoked certificates ({error})"))?;
-    let authority = parse(authority)?;
-    list.verify_signature(authority.public_key())
-        .map_err(|_| "it is not signed by the authority in authority.pem".to_owned())?;
-    Ok(list.iter_revoked_certificates().map(|c| Serial::from_bytes(c.raw_serial())).collect())
+    let list = Revoked::read(&der).ok_or("it holds no list of revoked certificates")?;
+    if !list.is_signed_by(&parse(authority)?.key) {
+        return Err("it is not signed by the authority in authority.pem".into());
+    }
+    Ok(list.serials.into_iter().map(Serial::from_bytes).collect())
 }
