@@ -89,7 +89,7 @@ impl Metrics {
             balanced_accuracy: mean_of(&|c| (c.support > 0).then_some(c.recall)).unwrap_or(0.0),
             macro_f1: mean_of(&|c| (c.support + c.predicted > 0).then_some(c.f1)).unwrap_or(0.0),
             auroc: mean_of(&|c| c.auroc),
-            calibration_error: bins.iter().map(|bin| bin.gap()).sum::<f64>() / n,
+            calibration_error: bins.iter().map(Bin::gap).sum::<f64>() / n,
             log_loss: log_loss / n,
             classes: rows,
             confusion,

@@ -1,7 +1,5 @@
 //! Scores against those of scikit-learn: `fixtures/make.py`.
 
-#![expect(clippy::unwrap_used, reason = "what a test cannot do without, it may insist on")]
-
 use formant_model::{ClassMetrics, Metrics};
 use serde::Deserialize;
 

@@ -79,6 +79,6 @@ pub(crate) fn picture(images: &Images, i: usize) -> image::GrayImage {
 /// The bytes of an IDX file.
 pub(crate) fn idx(extents: &[u32], content: &[u8]) -> Vec<u8> {
     let mut bytes = vec![0, 0, 8, extents.len() as u8];
-    extents.iter().for_each(|extent| bytes.extend(extent.to_be_bytes()));
+    bytes.extend(extents.iter().flat_map(|extent| extent.to_be_bytes()));
     [bytes, content.to_vec()].concat()
 }

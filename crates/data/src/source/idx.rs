@@ -48,17 +48,17 @@ fn labels(
     if let Some(labels) = &options.labels {
         return read_labels(labels, count).map(Ok);
     }
-    match beside(path).into_iter().find(|labels| labels.is_file()) {
-        Some(labels) => read_labels(&labels, count).map(Ok),
-        None => {
-            let names: Vec<_> = beside(path).iter().map(|p| p.display().to_string()).collect();
-            let found = match names.as_slice() {
-                [] => "its name does not say where its labels are".to_owned(),
-                [names @ ..] => format!("there is no file of labels: {}", names.join(" or ")),
-            };
-            Ok(Err((found, "name the file of the labels with --labels".into())))
-        }
+    let places = beside(path);
+    if let Some(labels) = places.iter().find(|labels| labels.is_file()) {
+        return read_labels(labels, count).map(Ok);
     }
+    let names: Vec<_> = places.iter().map(|path| path.display().to_string()).collect();
+    let found = if names.is_empty() {
+        "its name does not say where its labels are".to_owned()
+    } else {
+        format!("there is no file of labels: {}", names.join(" or "))
+    };
+    Ok(Err((found, "name the file of the labels with --labels".into())))
 }
 
 /// The labels in an IDX or `.npy` file.

@@ -319,6 +319,6 @@ fn unknown(path: &Path, start: &[u8], image: Option<ImageFormat>) -> DataError {
 }
 
 /// The error that an input does not hold what it should.
-fn refusal(place: impl ToString, found: String, remedy: &str) -> DataError {
-    DataError::Input { place: place.to_string(), found, remedy: remedy.into() }
+fn refusal(place: impl std::fmt::Display, found: String, remedy: &str) -> DataError {
+    DataError::Input { place: format!("{place}"), found, remedy: remedy.into() }
 }

@@ -15,7 +15,7 @@ const SMALL: Shape = Shape::new(1, 2, 3);
 
 fn idx(kind: u8, extents: &[u32], content: &[u8]) -> Vec<u8> {
     let mut bytes = vec![0, 0, kind, extents.len() as u8];
-    extents.iter().for_each(|extent| bytes.extend(extent.to_be_bytes()));
+    bytes.extend(extents.iter().flat_map(|extent| extent.to_be_bytes()));
     [bytes, content.to_vec()].concat()
 }
 
@@ -27,8 +27,9 @@ fn gzip(bytes: &[u8]) -> Vec<u8> {
 
 /// The bytes of an array as `numpy.save` writes it.
 fn npy(kind: &str, extents: &[usize], content: &[u8]) -> Vec<u8> {
-    let extents: String = extents.iter().map(|extent| format!("{extent}, ")).collect();
-    let text = format!("{{'descr': '{kind}', 'fortran_order': False, 'shape': ({extents}), }}\n");
+    let extents: Vec<String> = extents.iter().map(ToString::to_string).collect();
+    let extents = extents.join(", ");
+    let text = format!("{{'descr': '{kind}', 'fortran_order': False, 'shape': ({extents},), }}\n");
     let mut bytes = b"\x93NUMPY\x01\x00".to_vec();
     bytes.extend((text.len() as u16).to_le_bytes());
     [&bytes, text.as_bytes(), content].concat()
