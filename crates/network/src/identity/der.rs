@@ -30,7 +30,7 @@ pub(crate) const fn instead(number: u8) -> Tag {
 }
 
 /// What is left to read. Every step gives `None` where the bytes are not what was asked for.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(crate) struct Reader<'a>(&'a [u8]);
 
 impl<'a> Reader<'a> {
@@ -39,7 +39,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Nothing, if all has been read.
-    pub(crate) fn end(self) -> Option<()> {
+    pub(crate) fn end(&self) -> Option<()> {
         self.0.is_empty().then_some(())
     }
 
@@ -67,11 +67,11 @@ impl<'a> Reader<'a> {
         self.content(wanted).map(Self)
     }
 
-    /// The content of the next element if it has this tag; otherwise it is left.
-    pub(crate) fn optional(&mut self, wanted: Tag) -> Option<Option<&'a [u8]>> {
+    /// The content of the next element if it has this tag; otherwise nothing, and it is left.
+    pub(crate) fn optional(&mut self, wanted: Tag) -> Option<&'a [u8]> {
         match self.0.first() {
-            Some(&tag) if tag == wanted => self.content(wanted).map(Some),
-            _ => Some(None),
+            Some(&tag) if tag == wanted => self.content(wanted),
+            _ => Some(&[]),
         }
     }
 
@@ -130,10 +130,10 @@ mod tests {
         long.extend([7; 256]);
         long.extend([BOOLEAN, 1, 0xff]);
         let mut reader = Reader::new(&long);
-        assert_eq!(reader.optional(SEQUENCE), Some(None));
+        assert_eq!(reader.optional(SEQUENCE), Some(&[][..]));
         let (tag, content, whole) = reader.element().unwrap();
         assert_eq!((tag, content, whole.len()), (OCTET_STRING, &[7; 256][..], 260));
-        assert_eq!(reader.optional(BOOLEAN), Some(Some(&[0xff][..])));
+        assert_eq!(reader.optional(BOOLEAN), Some(&[0xff][..]));
         assert_eq!(reader.end(), Some(()));
         assert_eq!(reader.element(), None);
     }

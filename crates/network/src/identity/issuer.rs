@@ -50,8 +50,9 @@ fn usages(usage: &[u8]) -> Option<Vec<KeyUsagePurpose>> {
 
 fn name(certificate: &Certificate<'_>) -> Option<DistinguishedName> {
     let mut name = DistinguishedName::new();
-    for (identifier, tag, content) in x509::attributes(certificate.subject)? {
-        name.push(DnType::from_oid(&x509::numbers(identifier)?), value(tag, content)?);
+    for part in x509::attributes(&certificate.subject)? {
+        let kind = DnType::from_oid(&x509::numbers(part.identifier)?);
+        name.push(kind, value(part.tag, part.value)?);
     }
     Some(name)
 }

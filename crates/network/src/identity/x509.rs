@@ -63,8 +63,8 @@ impl<'a> Certificate<'a> {
         body.optional(der::instead(1))?; // unique identifiers, of the second version
         body.optional(der::instead(2))?;
         let extensions = match body.optional(der::around(3))? {
-            Some(list) => extensions(list)?,
-            None => Vec::new(),
+            [] => Vec::new(),
+            list => extensions(list)?,
         };
         body.end()?;
         Some(Self { serial, not_after, subject, key, extensions })
@@ -99,12 +99,12 @@ impl<'a> Revoked<'a> {
         }
         body.content(der::SEQUENCE)?; // issuer
         time(&mut body)?;
-        let mut next = body;
+        let mut next = body.clone();
         if time(&mut next).is_some() {
             body = next;
         }
         let mut serials = Vec::new();
-        for entry in Reader::new(body.optional(der::SEQUENCE)?.unwrap_or_default()) {
+        for entry in Reader::new(body.optional(der::SEQUENCE)?) {
             let (_, entry) = entry.filter(|&(tag, _)| tag == der::SEQUENCE)?;
             serials.push(Reader::new(entry).content(der::INTEGER)?);
         }
@@ -130,7 +130,7 @@ fn signed(bytes: &[u8]) -> Option<(&[u8], Reader<'_>)> {
     let mut parts = outside.parts(der::SEQUENCE)?;
     outside.end()?;
     let (_, _, whole) = parts.element()?;
-    let rest = parts;
+    let rest = parts.clone();
     parts.content(der::SEQUENCE)?;
     parts.bit_string()?;
     parts.end()?;
@@ -161,11 +161,22 @@ fn uris(names: &[u8]) -> Option<Vec<&str>> {
     Some(all)
 }
 
-/// The parts of a subject: identifier, tag and content of each value. A group of several is refused:
-/// nothing here writes one.
-pub(crate) fn attributes(subject: Reader<'_>) -> Option<Vec<(&[u8], Tag, &[u8])>> {
+/// A part of a subject.
+#[derive(Debug)]
+pub(crate) struct Attribute<'a> {
+    /// What it is, such as a common name.
+    pub(crate) identifier: &'a [u8],
+    /// In which encoding its text is.
+    pub(crate) tag: Tag,
+    /// Its text.
+    pub(crate) value: &'a [u8],
+}
+
+/// The parts of a subject. A group of several is refused: the library that writes certificates cannot
+/// write one again.
+pub(crate) fn attributes<'a>(subject: &Reader<'a>) -> Option<Vec<Attribute<'a>>> {
     let mut all = Vec::new();
-    for group in subject {
+    for group in subject.clone() {
         let (_, group) = group.filter(|&(tag, _)| tag == der::SET)?;
         let mut group = Reader::new(group);
         let mut one = group.parts(der::SEQUENCE)?;
@@ -173,7 +184,7 @@ pub(crate) fn attributes(subject: Reader<'_>) -> Option<Vec<(&[u8], Tag, &[u8])>
         let identifier = one.content(der::OBJECT_IDENTIFIER)?;
         let (tag, value, _) = one.element()?;
         one.end()?;
-        all.push((identifier, tag, value));
+        all.push(Attribute { identifier, tag, value });
     }
     Some(all)
 }
@@ -261,12 +272,12 @@ mod tests {
         let certificate = params.self_signed(&key).unwrap();
         let whole = Certificate::read(certificate.der()).unwrap();
         assert_eq!(whole.uris().unwrap(), ["urn:formant:client:a"]);
-        assert_eq!(attributes(whole.subject).unwrap().len(), 1);
+        assert_eq!(attributes(&whole.subject).unwrap().len(), 1);
         for bit in 0..8 * certificate.der().len() {
             let mut other = certificate.der().to_vec();
             other[bit / 8] ^= 1 << (bit % 8);
             if let Some(read) = Certificate::read(&other) {
-                let _ = (read.uris(), read.extension(KEY_USAGE), attributes(read.subject));
+                let _ = (read.uris(), read.extension(KEY_USAGE), attributes(&read.subject));
             }
             other.truncate(bit / 8);
             assert!(Certificate::read(&other).is_none(), "{} bytes", bit / 8);
