@@ -6,4 +6,5 @@ mod bits;
 mod digits;
 mod house;
 mod lines;
+mod models;
 mod trust;

@@ -104,7 +104,8 @@ fn intruder(certs: &Path, theirs: &Path) -> Identity {
         .with_root_certificates(roots)
         .with_client_auth_cert(vec![own], key)
         .unwrap();
-    Identity::Certificate { tls: Arc::new(tls), server: "localhost".try_into().unwrap() }
+    let server = "localhost".try_into().unwrap();
+    Identity::Certificate { tls: Arc::new(tls), server, client: "client-000".into() }
 }
 
 #[tokio::test(flavor = "multi_thread")]
