@@ -34,6 +34,7 @@ Neither the data nor the personal model ever leave this machine.
 Examples:
   formant join --server fl.example.org:7700 --identity alice.bundle.pem --data alice.safetensors --state alice
   formant join --server 127.0.0.1:7700 --insecure --name client-000 --rehearse --state c0")]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub(crate) struct JoinArgs {
     /// Where the server listens
     #[arg(long, value_name = "HOST:PORT")]

@@ -192,6 +192,7 @@ impl NetworkSpec {
 
     /// The same with every option said that its family has, so that the network stays the same
     /// whatever the defaults become.
+    #[must_use]
     pub fn complete(&self, input: Shape) -> Self {
         let mut spec = self.clone();
         let family = CATALOGUE.iter().find(|e| e.name == self.name).map(|e| e.family);
