@@ -1,14 +1,13 @@
 //! `formant data export`.
 
 use crate::args::DataExportArgs;
+use crate::folder::check_empty;
 use crate::output::print;
 use crate::progress::LateBar;
 use crate::run;
-use anyhow::bail;
 use formant_data::{Federation, Share};
-use formant_runtime::{RuntimeError, files};
+use formant_runtime::files;
 use std::fmt::Write as _;
-use std::io::ErrorKind;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -17,7 +16,8 @@ const MOST_SHOWN: usize = 40;
 
 pub(crate) fn export(args: &DataExportArgs) -> anyhow::Result<ExitCode> {
     let experiment = run::experiment(&args.experiment, &[])?;
-    check_empty(&args.out)?;
+    // Files of an earlier export would be mistaken for clients of this one.
+    check_empty(&args.out, "choose a new folder with --out, or empty this one")?;
     let federation = experiment.federation()?;
     files::create_folder(&args.out)?;
     let clients = federation.clients.len();
@@ -29,23 +29,6 @@ pub(crate) fn export(args: &DataExportArgs) -> anyhow::Result<ExitCode> {
     bar.finish();
     print(&table(&federation, &args.out)?)?;
     Ok(ExitCode::SUCCESS)
-}
-
-/// Files of an earlier export would be mistaken for clients of this one.
-fn check_empty(folder: &Path) -> anyhow::Result<()> {
-    let found = match std::fs::read_dir(folder) {
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
-        Err(error) => return Err(RuntimeError::file("use", folder, error).into()),
-        Ok(mut entries) => entries.next(),
-    };
-    if let Some(Ok(found)) = found {
-        bail!(
-            "{} is not empty: it holds {}\nhint: choose a new folder with --out, or empty this one",
-            folder.display(),
-            found.file_name().to_string_lossy()
-        );
-    }
-    Ok(())
 }
 
 /// `client-007.safetensors`, with as many digits as the last client needs.

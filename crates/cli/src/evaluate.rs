@@ -1,7 +1,7 @@
 //! `formant evaluate`.
 
 use crate::args::predict::EvaluateArgs;
-use crate::output::{markdown_table, print, print_json};
+use crate::output::{markdown_table, note, print, print_json};
 use crate::predict::{announce, model_json, notes, open};
 use crate::progress::LateBar;
 use crate::run::grouped;
@@ -60,7 +60,7 @@ fn data(args: &EvaluateArgs) -> anyhow::Result<Source> {
     let name = args.data.to_str().unwrap_or_default();
     if CATALOGUE.iter().any(|entry| entry.name == name) {
         if args.data.exists() && !args.source.quiet {
-            eprintln!("note: {name} is the dataset of that name; ./{name} would be the path");
+            note!("note: {name} is the dataset of that name; ./{name} would be the path");
         }
         return Ok(Source::known(name, args.data_dir.as_deref(), args.source.split())?);
     }
@@ -82,7 +82,7 @@ fn note_without_auroc(metrics: &Metrics, names: &[String]) {
         let shown = without.iter().take(MOST_CONFUSIONS).copied().collect::<Vec<_>>().join(", ");
         let more = without.len().saturating_sub(MOST_CONFUSIONS);
         let rest = if more == 0 { String::new() } else { format!(" and {more} more") };
-        eprintln!(
+        note!(
             "note: AUROC leaves out classes of which there is no sample, or no other: {shown}{rest}"
         );
     }

@@ -1,16 +1,16 @@
 //! `formant export`.
 
 use crate::args::model::ExportArgs;
+use crate::folder::check_empty;
 use crate::output::{markdown_table, pasteable, print, print_json};
 use crate::progress::LateBar;
 use crate::run::grouped;
 use anyhow::bail;
 use formant_model::{Card, Format, ModelFile, folder};
-use formant_runtime::{RuntimeError, files};
+use formant_runtime::files;
 use serde_json::{Value, json};
 use std::collections::HashSet;
 use std::fmt::Write as _;
-use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -48,7 +48,9 @@ fn all(args: &ExportArgs) -> anyhow::Result<Vec<Written>> {
     let sources = folder::all(&args.source, args.choice.method.as_deref())?;
     let out = args.out.clone().unwrap_or_else(|| FOLDER.into());
     if !args.force {
-        check_unused(&out)?;
+        // Nothing is written if anything would be in the way.
+        let remedy = "choose a new folder with --out, or replace what is there with --force";
+        check_empty(&out, remedy)?;
     }
     files::create_folder(&out)?;
     let mut taken = HashSet::new();
@@ -70,23 +72,6 @@ fn all(args: &ExportArgs) -> anyhow::Result<Vec<Written>> {
     }
     bar.finish();
     Ok(written)
-}
-
-/// Nothing is written if anything would be in the way.
-fn check_unused(folder: &Path) -> anyhow::Result<()> {
-    let found = match std::fs::read_dir(folder) {
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
-        Err(error) => return Err(RuntimeError::file("use", folder, error).into()),
-        Ok(mut entries) => entries.next(),
-    };
-    if let Some(Ok(found)) = found {
-        bail!(
-            "{} is not empty: it holds {}\nhint: choose a new folder with --out, or replace what is there with --force",
-            folder.display(),
-            found.file_name().to_string_lossy()
-        );
-    }
-    Ok(())
 }
 
 fn write(
@@ -111,6 +96,9 @@ fn write(
         bail!("{} exists already\nhint: {remedy}", path.display());
     }
     let bytes = formant_model::export(&file, args.format)?;
+    if let Some(parent) = path.parent() {
+        files::create_folder(parent)?;
+    }
     files::write_atomic(&path, &bytes)?;
     Ok(Written { path, card: file.card, bytes: bytes.len() })
 }

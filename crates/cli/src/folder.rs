@@ -16,6 +16,11 @@ pub(crate) fn check_unused(folder: &Path) -> anyhow::Result<()> {
     if folder.join(EXPERIMENT_FILE).exists() {
         return Err(holds_a_run(folder));
     }
+    check_empty(folder, "choose a new folder with --out, or none at all")
+}
+
+/// Refuses a folder with something in it; one that is not there is empty.
+pub(crate) fn check_empty(folder: &Path, remedy: &str) -> anyhow::Result<()> {
     let found = match fs::read_dir(folder) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
         Err(error) => return Err(RuntimeError::file("use", folder, error).into()),
@@ -23,7 +28,7 @@ pub(crate) fn check_unused(folder: &Path) -> anyhow::Result<()> {
     };
     if let Some(Ok(found)) = found {
         bail!(
-            "{} is not empty: it holds {}\nhint: choose a new folder with --out, or none at all",
+            "{} is not empty: it holds {}\nhint: {remedy}",
             folder.display(),
             found.file_name().to_string_lossy()
         );

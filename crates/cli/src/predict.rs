@@ -1,7 +1,7 @@
 //! `formant predict`.
 
 use crate::args::predict::{ModelArgs, PredictArgs};
-use crate::output::print;
+use crate::output::{note, print};
 use crate::progress::LateBar;
 use crate::run::grouped;
 use formant_data::{Fitting, Source};
@@ -57,7 +57,7 @@ pub(crate) fn predict(args: &PredictArgs) -> anyhow::Result<ExitCode> {
         notes(&fitting, &skipped, predictor.card().input, all);
         if seen > 0 {
             let share = 100.0 * right as f64 / seen as f64;
-            eprintln!("note: {right} of {seen} inputs with a label are right ({share:.1} %)");
+            note!("note: {right} of {seen} inputs with a label are right ({share:.1} %)");
         }
     }
     page.finish(args, &skipped)?;
@@ -73,7 +73,7 @@ pub(crate) fn open(args: &ModelArgs) -> anyhow::Result<Predictor> {
 /// Says which model is used.
 pub(crate) fn announce(predictor: &Predictor, quiet: bool) {
     if !quiet {
-        eprintln!("model: {}", described(predictor.card()));
+        note!("model: {}", described(predictor.card()));
     }
 }
 
@@ -105,7 +105,7 @@ pub(crate) fn model_json(card: &Card) -> anyhow::Result<Value> {
 pub(crate) fn notes(fitting: &Fitting, skipped: &[String], shape: Shape, all: usize) {
     if let Some((width, height)) = fitting.size {
         let others = if fitting.sizes_differ { " and other sizes" } else { "" };
-        eprintln!(
+        note!(
             "note: {} of {} images were cropped and resized, from {width}x{height}{others} to {}x{} pixels",
             grouped(fitting.resized),
             grouped(all),
@@ -118,13 +118,13 @@ pub(crate) fn notes(fitting: &Fitting, skipped: &[String], shape: Shape, all: us
     {
         if count > 0 {
             let (count, all) = (grouped(count), grouped(all));
-            eprintln!(
+            note!(
                 "note: {count} of {all} images were {from} and were made {to} as the model needs them"
             );
         }
     }
     for skipped in skipped {
-        eprintln!("note: left out {}", skipped.lines().next().unwrap_or_default());
+        note!("note: left out {}", skipped.lines().next().unwrap_or_default());
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::args::{ExperimentArgs, RunArgs};
 use crate::folder;
 use crate::interrupt::stop_flag;
-use crate::output::{colour_on_stdout, pasteable, print, print_json};
+use crate::output::{colour_on_stdout, note, pasteable, print, print_json};
 use crate::progress::Bars;
 use anyhow::Context;
 use formant_experiment::{Experiment, Override, QUICKSTART, choose_methods};
@@ -31,11 +31,11 @@ pub(crate) fn run(args: RunArgs) -> anyhow::Result<ExitCode> {
     let bars = Bars::new(args.quiet);
     bars.announce(&plan.header, introduction(&plan));
     if let Some(note) = models_left_out(&plan) {
-        eprintln!("{note}");
+        note!("{note}");
     }
     let outcome = sim::run(&plan, &run_dir, &bars, &*stop_flag()?)?;
     if outcome == Outcome::Interrupted {
-        eprintln!("interrupted; go on with: formant run --resume {}", pasteable(&run_dir));
+        note!("interrupted; go on with: formant run --resume {}", pasteable(&run_dir));
         return Ok(ExitCode::from(130));
     }
     let log = RunLog::read(&run_dir.join(EVENTS_FILE))?;
@@ -85,7 +85,9 @@ fn next(log: &RunLog, run_dir: &Path) -> String {
         let model = run_dir.join(MODELS).join(folder).join("personal/0.safetensors");
         model.is_file().then(|| pasteable(&model))
     });
-    let predict = personal.map_or(String::new(), |model| {
+    // Elsewhere than in the usual folder, the data would not be found by their name.
+    let is_near = log.started.config.get("data").is_none_or(|data| data.get("dir").is_none());
+    let predict = personal.filter(|_| is_near).map_or(String::new(), |model| {
         format!("            formant evaluate {model} --data {}\n", log.started.dataset)
     });
     format!(

@@ -10,6 +10,8 @@ use safetensors::tensor::{TensorView, serialize};
 use safetensors::{Dtype, SafeTensors};
 use std::borrow::Cow;
 use std::collections::HashMap;
+use std::fs::File;
+use std::io::Read;
 use std::path::Path;
 use xxhash_rust::xxh3::Xxh3;
 
@@ -18,6 +20,9 @@ const ENTRY: &str = "formant";
 
 /// What precedes the hash at the end of the card.
 const CHECK: &str = ",\"check\":\"";
+
+/// The longest header that is read.
+const LONGEST: u64 = 100_000_000;
 
 /// PyTorch's norms count their batches; nothing reads it unless the momentum is a plain average.
 const COUNTER: &str = "num_batches_tracked";
@@ -46,8 +51,14 @@ impl ModelFile {
             remedy: remedy.into(),
         };
         let again = "take another copy of the file, or export the model again";
-        let (_, header) = SafeTensors::read_metadata(bytes)
-            .map_err(|error| refuse(format!("it is no whole safetensors file ({error})"), again))?;
+        let (_, header) = SafeTensors::read_metadata(bytes).map_err(|error| {
+            let other = match bytes {
+                [b'P', b'K', ..] => "it is an archive, such as NumPy's",
+                [0x08, ..] => "it is perhaps an ONNX graph",
+                _ => return refuse(format!("it is no whole safetensors file ({error})"), again),
+            };
+            refuse(other.into(), "give the safetensors file that it was exported from")
+        })?;
         let text = header.metadata().as_ref().and_then(|entries| entries.get(ENTRY));
         let text = text.ok_or_else(|| {
             refuse(
@@ -61,6 +72,12 @@ impl ModelFile {
             refuse(format!("the card in its header is not readable ({error})"), again)
         })?;
         let network = card.build(origin)?;
+        let values = (network.layout().parameters() + network.layout().buffer_values()) as u64;
+        if values.saturating_mul(4) > bytes.len() as u64 {
+            // Before memory is taken for them.
+            let found = format!("its card says {values} values, and it has {} bytes", bytes.len());
+            return Err(refuse(found, again));
+        }
         let tensors = SafeTensors::deserialize(bytes)
             .map_err(|error| refuse(format!("it is no whole safetensors file ({error})"), again))?;
         let model = unpack(&tensors, network.layout()).map_err(|found| refuse(found, again))?;
@@ -107,10 +124,34 @@ pub fn encode(layout: &Layout, card: &Card, model: &Model) -> Result<Vec<u8>, Mo
     serialize(views, Some(header)).map_err(|error| fail(error.to_string()))
 }
 
-/// About how long a model file is: its values, and a header with a line for each tensor.
-pub fn encoded_len(layout: &Layout) -> u64 {
-    let tensors = layout.tensors().len() + layout.buffers().len() * 3 / 2;
-    4 * (layout.parameters() + layout.buffer_values()) as u64 + 1_024 + 112 * tensors as u64
+/// Reads the card of a file and nothing else; nothing is verified.
+pub fn read_card(path: &Path) -> Result<Card, ModelError> {
+    let fail = |source| ModelError::file("read", path, source);
+    let mut file = File::open(path).map_err(fail)?;
+    let mut length = [0; 8];
+    file.read_exact(&mut length).map_err(fail)?;
+    let mut header = Vec::new();
+    file.take(u64::from_le_bytes(length).min(LONGEST)).read_to_end(&mut header).map_err(fail)?;
+    let header: serde_json::Value = serde_json::from_slice(&header).unwrap_or_default();
+    let text = header["__metadata__"][ENTRY].as_str().unwrap_or_default();
+    serde_json::from_str(text).map_err(|error| ModelError::Malformed {
+        origin: path.display().to_string(),
+        found: format!("the card in its header is not readable ({error})"),
+        remedy: "use a file that Formant has written".into(),
+    })
+}
+
+/// How long a model file with such a card is at most.
+pub fn encoded_len(layout: &Layout, card: &Card) -> u64 {
+    let text = serde_json::to_string(card).unwrap_or_default();
+    // In the header it stands as text in quotes.
+    let card = text.len() + text.matches(['"', '\\']).count() + 256;
+    let entry = |name: usize, shape: usize| name + 96 + 21 * shape;
+    let tensors = layout.tensors().iter().chain(layout.buffers());
+    let tensors: usize = tensors.map(|t| entry(t.name.len(), t.shape.len())).sum();
+    let counters: usize = counters(layout).map(|name| entry(name.len(), 0) + 8).sum();
+    let values = 4 * (layout.parameters() + layout.buffer_values());
+    (values + tensors + counters + card) as u64
 }
 
 /// Every tensor of the layout with its bytes, parameters first.

@@ -8,7 +8,7 @@
 //!       personal.safetensors                      at a client
 //! ```
 
-use crate::ModelError;
+use crate::{ModelError, Role, read_card};
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
@@ -22,6 +22,9 @@ pub const BEST: &str = "generic-best.safetensors";
 pub const PERSONAL: &str = "personal";
 /// The personal model in a client's state folder.
 pub const OWN: &str = "personal.safetensors";
+
+/// Opens the name of a method's folder that is being filled; no label has it.
+pub const HALF: &str = "~";
 
 /// Which of several models is meant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -75,7 +78,9 @@ pub fn locate(path: &Path, method: Option<&str>, which: Which) -> Result<PathBuf
     }
     let folder = method_folder(path, method)?;
     let file = match which {
-        Which::Client(client) => folder.join(PERSONAL).join(personal(client)),
+        Which::Client(client) => {
+            own_of(&folder, client)?.unwrap_or_else(|| folder.join(PERSONAL).join(personal(client)))
+        }
         Which::Best => folder.join(BEST),
         Which::Generic => folder.join(GENERIC),
         Which::Obvious => {
@@ -105,6 +110,21 @@ pub fn locate(path: &Path, method: Option<&str>, which: Which) -> Result<PathBuf
             "name a model file, a folder of `formant run` that has ended with runtime.keep = \"all\", or the state folder of `formant join` or `serve`",
         ),
     })
+}
+
+/// The personal model in a client's state folder, if this is one; it must be that client's.
+fn own_of(folder: &Path, client: usize) -> Result<Option<PathBuf>, ModelError> {
+    let own = folder.join(OWN);
+    if !own.is_file() {
+        return Ok(None);
+    }
+    match read_card(&own)?.role {
+        Role::Personal { client: found, .. } if found != client => Err(choice(
+            format!("{} is the state folder of client {found}, not of {client}", folder.display()),
+            "leave out --client",
+        )),
+        _ => Ok(Some(own)),
+    }
 }
 
 /// Every model of a folder, of one method or of all: generic ones, then personal ones by client.
@@ -157,7 +177,7 @@ fn method_folder(path: &Path, method: Option<&str>) -> Result<PathBuf, ModelErro
     };
     let names = subfolders(&models)?;
     let wanted = match (method, names.as_slice()) {
-        (Some(method), _) => method_folders([method]).remove(0),
+        (Some(method), _) => return labelled(&models, &names, method),
         (None, [only]) => only.clone(),
         (None, []) => {
             return Err(choice(
@@ -172,13 +192,30 @@ fn method_folder(path: &Path, method: Option<&str>) -> Result<PathBuf, ModelErro
             ));
         }
     };
-    let exact = names.iter().find(|name| **name == wanted);
-    let alike = || names.iter().find(|name| name.to_lowercase() == wanted.to_lowercase());
-    match exact.or_else(alike) {
-        Some(name) => Ok(models.join(name)),
+    Ok(models.join(wanted))
+}
+
+/// The folder of the method with a label, which the cards in it have; in other cases of letters only
+/// where that leaves no doubt.
+fn labelled(models: &Path, names: &[String], method: &str) -> Result<PathBuf, ModelError> {
+    let label = |name: &String| {
+        let folder = models.join(name);
+        let card = [GENERIC, BEST].into_iter().find_map(|file| read_card(&folder.join(file)).ok());
+        card.map_or_else(|| name.clone(), |card| card.method.label)
+    };
+    let labels: Vec<String> = names.iter().map(label).collect();
+    let exact = labels.iter().position(|label| label == method);
+    let mut alike =
+        (0..labels.len()).filter(|i| labels[*i].to_lowercase() == method.to_lowercase());
+    let place = exact.or(match (alike.next(), alike.next()) {
+        (Some(only), None) => Some(only),
+        _ => None,
+    });
+    match place {
+        Some(place) => Ok(models.join(&names[place])),
         None => Err(choice(
-            format!("{} has no models of the method {wanted}", path.display()),
-            &format!("choose one of {} with --method", names.join(", ")),
+            format!("{} has no models of the method {method}", models.display()),
+            &format!("choose one of {} with --method", labels.join(", ")),
         )),
     }
 }
@@ -205,7 +242,7 @@ fn subfolders(models: &Path) -> Result<Vec<String>, ModelError> {
         .flatten()
         .filter(|entry| entry.path().is_dir())
         .filter_map(|entry| entry.file_name().into_string().ok())
-        .filter(|name| Path::new(name).extension().is_none_or(|extension| extension != "tmp"))
+        .filter(|name| !name.starts_with(HALF))
         .collect();
     names.sort_unstable();
     Ok(names)

@@ -41,7 +41,7 @@ mod predict;
 pub use card::{Card, FORMAT, MethodName, Role};
 pub use error::ModelError;
 pub use export::{Format, export};
-pub use file::{ModelFile, encode, encoded_len};
+pub use file::{ModelFile, encode, encoded_len, read_card};
 pub use labels::{known_labels, labels};
 pub use metrics::{CALIBRATION_BINS, ClassMetrics, Metrics};
 pub use predict::{BATCH, Predicted, Predictor, best, ranking};

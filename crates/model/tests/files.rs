@@ -4,7 +4,7 @@
 
 use formant_data::Normalisation;
 use formant_model::folder::{self, BEST, GENERIC, MODELS, OWN, PERSONAL, Which};
-use formant_model::{Card, MethodName, ModelFile, Role, encode, encoded_len};
+use formant_model::{Card, MethodName, ModelFile, Role, encode, encoded_len, read_card};
 use formant_numerics::{CATALOGUE, Model, NetworkSpec, Norm, Rng, Shape, Stem, Stream};
 use safetensors::SafeTensors;
 use std::fs;
@@ -56,7 +56,7 @@ fn every_network_comes_back_as_it_was() {
         let card = card(&spec, Shape::new(3, 32, 32));
         let (bytes, model) = model(&card);
         let network = card.build("a test's").unwrap();
-        assert!(bytes.len() as u64 <= encoded_len(network.layout()), "{spec:?}");
+        assert!(bytes.len() as u64 <= encoded_len(network.layout(), &card), "{spec:?}");
         assert_eq!(bytes, encode(network.layout(), &card, &model).unwrap(), "the same every time");
         let read = ModelFile::from_bytes(&bytes, "memory").unwrap();
         assert_eq!((read.card, read.model), (card, model));
@@ -143,9 +143,41 @@ fn labels_make_folders_that_stay_apart() {
     assert_eq!(names, ["SCD", "scd-2", "method", "a", "ditto (λ=1)"]);
 }
 
-fn touch(path: &Path) {
+/// A model of a method.
+fn put(path: &Path, label: &str, client: usize) {
     fs::create_dir_all(path.parent().unwrap()).unwrap();
-    fs::write(path, b"").unwrap();
+    let mut card = card(&NetworkSpec::named("logistic"), Shape::new(1, 2, 2));
+    card.method.label = label.into();
+    card.role = Role::Personal { client, name: None };
+    fs::write(path, model(&card).0).unwrap();
+}
+
+#[test]
+fn a_label_finds_its_own_models_whatever_its_folder_is_called() {
+    let run = tempfile::tempdir().unwrap();
+    let labels = ["A", "a", "x.", "x", "y.tmp"];
+    for (label, folder) in labels.iter().zip(folder::method_folders(labels)) {
+        put(&run.path().join(MODELS).join(folder).join(GENERIC), label, 0);
+    }
+    for label in labels {
+        let file = folder::locate(run.path(), Some(label), Which::Generic).unwrap();
+        assert_eq!(ModelFile::read(&file).unwrap().card.method.label, label);
+    }
+    let y = folder::locate(run.path(), Some("Y.TMP"), Which::Generic).unwrap();
+    assert_eq!(read_card(&y).unwrap().method.label, "y.tmp");
+    assert_eq!(folder::all(run.path(), None).unwrap().len(), 5);
+}
+
+#[test]
+fn a_card_that_promises_more_than_the_file_holds_takes_no_memory() {
+    let spec = NetworkSpec { hidden: Some(vec![100_000, 100_000]), ..NetworkSpec::named("mlp") };
+    let lie = card(&spec, Shape::new(1, 2, 2));
+    let small = card(&NetworkSpec::named("logistic"), Shape::new(1, 2, 2));
+    let network = small.build("a test's").unwrap();
+    let model = network.init(&mut Rng::new(9, Stream::Init, 0, 0));
+    let bytes = encode(network.layout(), &lie, &model).unwrap();
+    let error = ModelFile::from_bytes(&bytes, "lie").unwrap_err().to_string();
+    assert!(error.contains("its card says 1000"), "{error}");
 }
 
 #[test]
@@ -154,7 +186,7 @@ fn a_model_is_found_in_a_run_in_a_state_folder_and_by_its_own_name() {
     let models = run.path().join(MODELS);
     for method in ["SCD", "ditto"] {
         for name in [GENERIC, BEST, "personal/0.safetensors", "personal/10.safetensors"] {
-            touch(&models.join(method).join(name));
+            put(&models.join(method).join(name), method, 0);
         }
     }
     let find = |method, which| folder::locate(run.path(), method, which);
@@ -178,12 +210,15 @@ fn a_model_is_found_in_a_run_in_a_state_folder_and_by_its_own_name() {
     assert!(folder::locate(&tenth, Some("ditto"), Which::Obvious).is_err());
 
     let state = tempfile::tempdir().unwrap();
-    touch(&state.path().join(GENERIC));
+    put(&state.path().join(GENERIC), "SCD", 1);
     let find = |which| folder::locate(state.path(), None, which);
     assert_eq!(find(Which::Obvious).unwrap(), state.path().join(GENERIC), "a server's");
-    touch(&state.path().join(OWN));
+    put(&state.path().join(OWN), "SCD", 1);
     assert_eq!(find(Which::Obvious).unwrap(), state.path().join(OWN), "a client's");
     assert_eq!(find(Which::Generic).unwrap(), state.path().join(GENERIC));
+    assert_eq!(find(Which::Client(1)).unwrap(), state.path().join(OWN));
+    let error = find(Which::Client(2)).unwrap_err().to_string();
+    assert!(error.contains("state folder of client 1, not of 2"), "{error}");
     assert_eq!(folder::all(state.path(), None).unwrap().len(), 2);
     let error = folder::locate(state.path(), Some("scd"), Which::Obvious).unwrap_err().to_string();
     assert!(error.contains("no run folder"), "{error}");

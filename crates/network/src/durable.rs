@@ -83,12 +83,19 @@ pub(crate) fn store(folder: &Path, name: &str, bytes: &[u8]) -> Result<Named, Ru
     Ok(Named::of(name, bytes))
 }
 
-/// Moves a file or a folder into another folder, if it is there.
+/// Moves a file or a folder into another folder, if it is there. Done again after a crash, it goes on:
+/// a folder that is there already takes what is left.
 pub(crate) fn move_into(path: &Path, folder: &Path) -> Result<(), RuntimeError> {
-    match fs::rename(path, folder.join(path.file_name().unwrap_or_default())) {
-        Err(error) if error.kind() != ErrorKind::NotFound => {
-            Err(RuntimeError::file("move", path, error))
+    let target = folder.join(path.file_name().unwrap_or_default());
+    let fail = |error| RuntimeError::file("move", path, error);
+    if path.is_dir() && target.is_dir() {
+        for entry in fs::read_dir(path).map_err(fail)? {
+            move_into(&entry.map_err(fail)?.path(), &target)?;
         }
+        return fs::remove_dir(path).map_err(fail);
+    }
+    match fs::rename(path, &target) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(fail(error)),
         _ => sync_folder(folder),
     }
 }
@@ -187,6 +194,25 @@ mod tests {
         fs::set_permissions(&folder, fs::Permissions::from_mode(0o755)).unwrap();
         create_private(&folder).unwrap();
         assert_eq!(fs::metadata(&folder).unwrap().permissions().mode() & 0o777, 0o700);
+    }
+
+    #[test]
+    fn a_move_that_was_cut_short_goes_on() {
+        let folder = tempfile::tempdir().unwrap();
+        let (states, archive) = (folder.path().join("states"), folder.path().join("archive"));
+        for (place, name) in [(&states, "b"), (&archive.join("states"), "a")] {
+            fs::create_dir_all(place).unwrap();
+            fs::write(place.join(name), name).unwrap();
+        }
+        for _ in 0..2 {
+            move_into(&states, &archive).unwrap();
+            assert!(!states.exists());
+            let mut moved = names(&archive.join("states")).unwrap();
+            moved.sort_unstable();
+            assert_eq!(moved, ["a", "b"]);
+            // As the next start leaves it, before the move is done again.
+            fs::create_dir(&states).unwrap();
+        }
     }
 
     #[test]

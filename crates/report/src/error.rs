@@ -100,6 +100,19 @@ pub enum ReportError {
         /// What its check says.
         broken: Broken,
     },
+    /// The log has lost its end.
+    #[error(
+        "{}: {length} bytes, and the run's checkpoint was written after {expected}: its end is missing; \
+         restore the log from a copy, or run the experiment again", file.display()
+    )]
+    Cut {
+        /// The log.
+        file: PathBuf,
+        /// Its length.
+        length: u64,
+        /// What it was when the checkpoint was written.
+        expected: u64,
+    },
     /// A line within the log is no event.
     #[error(
         "{}, line {line}: {reason}, in {found}; restore the log from a copy, or run the experiment \

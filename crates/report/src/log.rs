@@ -12,6 +12,7 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader};
 use std::path::Path;
 
+use formant_runtime::Checkpoint;
 use formant_runtime::event::{MethodInfo, Phase, Ready, RunStarted, Runtime, Span};
 
 use crate::ReportError;
@@ -184,7 +185,16 @@ impl RunLog {
             }
             _ => ReportError::Unreadable { file: file.to_owned(), line: 1, source },
         })?;
-        Self::from_reader(file, BufReader::new(opened))
+        let length = opened.metadata().map_or(u64::MAX, |metadata| metadata.len());
+        let log = Self::from_reader(file, BufReader::new(opened))?;
+        // Every line has a check, but only the checkpoint knows how many there were.
+        let checkpoint = file.parent().and_then(|folder| Checkpoint::read(folder).ok().flatten());
+        match checkpoint.map(|checkpoint| checkpoint.log.bytes) {
+            Some(expected) if length < expected => {
+                Err(ReportError::Cut { file: file.to_owned(), length, expected })
+            }
+            _ => Ok(log),
+        }
     }
 
     /// Reads a log from anywhere; `file` is what errors call it.

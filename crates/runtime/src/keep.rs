@@ -32,8 +32,14 @@ impl RunPlan {
     /// What is kept of each method's models. Generic models come first, then the personal ones of one
     /// method after the other, as long as they fit below the limit.
     pub fn kept(&self) -> Vec<Kept> {
-        let one = encoded_len(self.network.layout());
-        let clients = self.federation.clients.len() as u64;
+        let clients = self.federation.clients.len();
+        // The longest card that a model of the run can have.
+        let longest = self.methods.iter().max_by_key(|method| method.label.len());
+        let one = longest.map_or(0, |method| {
+            let role = Role::Personal { client: clients, name: None };
+            encoded_len(self.network.layout(), &self.card_of(method, role, self.rounds))
+        });
+        let clients = clients as u64;
         let mut room = self.keep_limit;
         let mut fits = |bytes: u64| {
             let fits = bytes <= room;

@@ -198,3 +198,15 @@ fn runs_that_differ_in_their_seeds_are_averaged() {
     let refused = terminal.formant(&["compare", "1", "1"]);
     assert!(refused.stderr.contains("have the seed 1\n hint: "), "{}", refused.stderr);
 }
+
+#[test]
+fn a_log_that_has_lost_its_end_makes_no_table() {
+    let terminal = Terminal::with_tiny();
+    terminal.succeed(&["run", "tiny.toml", "--out", "here"]);
+    let log = terminal.path("here").join("events.jsonl");
+    let text = std::fs::read_to_string(&log).unwrap();
+    let lines: Vec<&str> = text.lines().collect();
+    std::fs::write(&log, lines[..lines.len() - 4].join("\n") + "\n").unwrap();
+    let answer = terminal.formant(&["report", "here"]);
+    assert!(answer.stderr.contains("its end is missing"), "{}", answer.stderr);
+}

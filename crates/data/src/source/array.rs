@@ -141,8 +141,8 @@ impl Array {
 
     /// The numbers as classes.
     pub(crate) fn labels(&self, count: usize) -> Result<Vec<u16>, DataError> {
-        let per_row: usize = self.extents.iter().skip(1).product();
-        if self.extents.is_empty() || per_row != 1 {
+        let one_each = self.extents.iter().skip(1).all(|extent| *extent == 1);
+        if self.extents.is_empty() || !one_each {
             return Err(refusal(
                 &self.origin,
                 format!("labels have the extents {:?}, expected one number an image", self.extents),

@@ -67,7 +67,11 @@ pub async fn join(
     if let Some((terms, manifest)) = &begun
         && manifest.session.is_over()
     {
-        info!(run = terms.run, "the run of this folder is over; asking the server which it has");
+        info!(
+            run = terms.run,
+            models = %options.state.display(),
+            "the run of this folder is over and its models are there; asking the server for a new run"
+        );
         let Some(now) = ask(&options, &mut shutdown).await? else { return Ok(None) };
         if now.run != terms.run {
             vault.make_room(terms, &now, options.again)?;

@@ -9,8 +9,7 @@ use formant_model::{Role, encode};
 use formant_numerics::{Model, Worker};
 use formant_runtime::{EVALUATION_BATCH, RunPlan, RuntimeError};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::mpsc::{self, Sender};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use tracing::warn;
 
@@ -110,10 +109,23 @@ fn generic_model(plan: &RunPlan, broadcast: &Value) -> Result<Option<Model>, Net
 }
 
 /// A thread that keeps the files up to date beside training. If rounds are quicker than it, it leaves
-/// some out.
+/// some out: one order waits at most.
 pub(crate) struct Scribe {
-    orders: Option<Sender<Order>>,
+    desk: Arc<Desk>,
     thread: Option<JoinHandle<()>>,
+}
+
+/// Where the thread finds what it is to do.
+#[derive(Default)]
+struct Desk {
+    orders: Mutex<Orders>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct Orders {
+    newest: Option<Order>,
+    closed: bool,
 }
 
 struct Order {
@@ -121,38 +133,57 @@ struct Order {
     broadcast: (u64, Arc<Value>),
 }
 
+impl Desk {
+    fn change(&self, change: impl FnOnce(&mut Orders)) {
+        change(&mut self.orders.lock().unwrap_or_else(PoisonError::into_inner));
+        self.changed.notify_one();
+    }
+
+    /// The next order; none if no more will come.
+    fn next(&self) -> Option<Order> {
+        let orders = self.orders.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_idle = |orders: &mut Orders| orders.newest.is_none() && !orders.closed;
+        let orders = self.changed.wait_while(orders, is_idle);
+        orders.unwrap_or_else(PoisonError::into_inner).newest.take()
+    }
+}
+
 impl Scribe {
     /// Starts the thread.
     pub(crate) fn start(owner: Owner) -> Self {
-        let (orders, inbox) = mpsc::channel::<Order>();
+        let desk = Arc::new(Desk::default());
+        let own = desk.clone();
         let thread = std::thread::spawn(move || {
-            let mut worker = owner.worker();
-            while let Ok(mut order) = inbox.recv() {
-                while let Ok(newer) = inbox.try_recv() {
-                    order = newer;
-                }
-                if let Err(error) = follow(&owner, &order, &mut worker) {
+            let mut worker = None;
+            while let Some(order) = own.next() {
+                let worker = worker.get_or_insert_with(|| owner.worker());
+                if let Err(error) = follow(&owner, &order, worker) {
                     // The run does not depend on these files, and the last ones are written by it.
                     warn!(folder = %owner.folder.display(), %error, "the model files are not renewed");
                 }
             }
         });
-        Self { orders: Some(orders), thread: Some(thread) }
+        Self { desk, thread: Some(thread) }
     }
 
     /// Has the files renewed: the state after so many rounds, with what the server has made of so many.
     pub(crate) fn renew(&self, state: (u64, Vec<u8>), broadcast: (u64, Arc<Value>)) {
-        if let Some(orders) = &self.orders {
-            let _ = orders.send(Order { state, broadcast });
-        }
+        self.desk.change(|orders| orders.newest = Some(Order { state, broadcast }));
     }
 
-    /// Waits until it is done.
+    /// Waits until it has done what it was told.
     pub(crate) fn finish(&mut self) {
-        self.orders = None;
+        self.desk.change(|orders| orders.closed = true);
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
+    }
+}
+
+/// Nobody writes into the folder when its lock is gone.
+impl Drop for Scribe {
+    fn drop(&mut self) {
+        self.finish();
     }
 }
 

@@ -185,8 +185,9 @@ impl Vault {
             });
         }
         let safe = |c: char| if c.is_alphanumeric() || c == '-' { c } else { '_' };
-        let archive =
-            self.folder.join(ARCHIVE).join(over.run.chars().map(safe).collect::<String>());
+        // The server has chosen the name.
+        let name: String = over.run.chars().take(64).map(safe).collect();
+        let archive = self.folder.join(ARCHIVE).join(format!("run-{name}"));
         files::create_folder(&archive)?;
         // The manifests go last: until then the folder is known to be of a run that is over.
         let [generic, own] = super::models::files(&self.folder);

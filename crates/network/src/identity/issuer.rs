@@ -52,6 +52,10 @@ fn name(certificate: &Certificate<'_>) -> Option<DistinguishedName> {
     let mut name = DistinguishedName::new();
     for part in x509::attributes(&certificate.subject)? {
         let kind = DnType::from_oid(&x509::numbers(part.identifier)?);
+        // A second value of a kind would replace the first, and make it another name.
+        if name.get(&kind).is_some() {
+            return None;
+        }
         name.push(kind, value(part.tag, part.value)?);
     }
     Some(name)

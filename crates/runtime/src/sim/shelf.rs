@@ -6,7 +6,7 @@ use crate::files::create_folder;
 use crate::recorder::Recorder;
 use crate::store::{Store, Stored};
 use crate::{Kept, RuntimeError};
-use formant_model::folder::{self, BEST, GENERIC, MODELS, PERSONAL};
+use formant_model::folder::{self, BEST, GENERIC, HALF, MODELS, PERSONAL};
 use formant_model::{Role, encode};
 use formant_numerics::Model;
 use serde::{Deserialize, Serialize};
@@ -88,7 +88,8 @@ impl Course<'_> {
             remove(&folder)?;
             return Ok(None);
         }
-        let half = self.run_dir.join(MODELS).join(format!("{name}.tmp"));
+        // A name that no label can have.
+        let half = self.run_dir.join(MODELS).join(format!("{HALF}{name}"));
         remove(&half)?;
         create_folder(&half)?;
         if kept.personal {

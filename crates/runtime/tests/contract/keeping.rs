@@ -90,7 +90,7 @@ fn less_is_kept_where_less_is_asked_for_or_fits() {
     assert_eq!(kept(&|plan| plan.keep = Keep::Generic), (3 * 2, 0));
     assert_eq!(kept(&|plan| plan.keep = Keep::None), (0, 0));
     // Room for the generic models and the personal ones of one method.
-    let one = formant_model::encoded_len(plan_of(&methods, WITH_BUFFERS).network.layout());
+    let one = plan_of(&methods, WITH_BUFFERS).kept()[1].bytes / 2;
     assert_eq!(kept(&|plan| plan.keep_limit = 11 * one), (3 * 2 + 5, 5 * one));
     assert_eq!(kept(&|plan| plan.keep_limit = 6 * one), (3 * 2, 10 * one));
     assert_eq!(kept(&|plan| plan.keep_limit = 2 * one), (2, 14 * one));
@@ -119,8 +119,8 @@ fn models_of_an_earlier_session_do_not_stay() {
     let place = folder.file(MODELS).join("ditto");
     std::fs::create_dir_all(place.join(PERSONAL)).unwrap();
     std::fs::write(place.join(PERSONAL).join("99.safetensors"), b"stale").unwrap();
-    std::fs::create_dir_all(folder.file(MODELS).join("ditto.tmp")).unwrap();
+    std::fs::create_dir_all(folder.file(MODELS).join("~ditto")).unwrap();
     folder.run(&plan).unwrap();
     assert_eq!(clients(&place), [0, 1, 2, 3, 4]);
-    assert!(!folder.file(MODELS).join("ditto.tmp").exists());
+    assert!(!folder.file(MODELS).join("~ditto").exists());
 }
