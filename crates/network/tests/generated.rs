@@ -1,7 +1,7 @@
 //! The committed code of the protocol is what its description generates.
 //!
-//! A code generator (here without a system `protoc`) is a third of what a build would have to compile
-//! before this crate, so only this test knows it. After a change of `proto/formant.proto`:
+//! A code generator (here without a system `protoc`) was a sixth of what a build had to compile, so
+//! only this test knows it. After a change of `proto/formant.proto`:
 //!
 //! ```sh
 //! FORMANT_REGENERATE=1 cargo test -p formant-network --test generated
