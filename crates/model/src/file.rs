@@ -146,11 +146,16 @@ pub fn encoded_len(layout: &Layout, card: &Card) -> u64 {
     let text = serde_json::to_string(card).unwrap_or_default();
     // In the header it stands as text in quotes.
     let card = text.len() + text.matches(['"', '\\']).count() + 256;
-    let entry = |name: usize, shape: usize| name + 96 + 21 * shape;
-    let tensors = layout.tensors().iter().chain(layout.buffers());
-    let tensors: usize = tensors.map(|t| entry(t.name.len(), t.shape.len())).sum();
-    let counters: usize = counters(layout).map(|name| entry(name.len(), 0) + 8).sum();
     let values = 4 * (layout.parameters() + layout.buffer_values());
+    let digits = |number: usize| number.to_string().len();
+    // `"name":{"dtype":"F32","shape":[2,3],"data_offsets":[0,24]},`
+    let entry = |name: &str, shape: &[usize]| {
+        let shape: usize = shape.iter().map(|extent| digits(*extent) + 1).sum();
+        name.len() + shape + 2 * digits(2 * values) + 52
+    };
+    let tensors = layout.tensors().iter().chain(layout.buffers());
+    let tensors: usize = tensors.map(|tensor| entry(&tensor.name, &tensor.shape)).sum();
+    let counters: usize = counters(layout).map(|name| entry(&name, &[]) + 8).sum();
     (values + tensors + counters + card) as u64
 }
 
