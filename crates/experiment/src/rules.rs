@@ -77,7 +77,8 @@ impl Experiment {
         }
         self.profile()?;
         for setting in &self.methods {
-            let (method, _) = formant_methods::build(&setting.name, &setting.parameters)?;
+            let zoo = formant_methods::Zoo::standard();
+            let method = zoo.build(&setting.name, &setting.parameters)?.method;
             if !protocol.is_synchronous() && !method.allows_stale_uploads() {
                 return Err(ExperimentError::combination(
                     format!(

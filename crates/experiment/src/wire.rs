@@ -5,7 +5,7 @@ use crate::experiment::{integer, number, text};
 use crate::{Experiment, ExperimentError, MethodSetting, room};
 use formant_data::{Dataset, Federation, Partition, PartitionPlan, Split};
 use formant_federation::Protocol;
-use formant_methods::PhaseSettings;
+use formant_methods::{PhaseSettings, Zoo};
 use formant_model::Card;
 use formant_numerics::{NetworkSpec, Part, Sgd};
 use formant_runtime::event::{ClientSize, FORMAT, MethodInfo, RunStarted};
@@ -167,7 +167,7 @@ impl Experiment {
                         generic: entry.generic,
                         personal: entry.personal,
                         hyper_parameters: json(&setting.parameters),
-                        degenerate: formant_methods::degenerate(&setting.name, &setting.parameters),
+                        degenerate: degenerate(setting),
                     }
                 })
                 .collect(),
@@ -176,7 +176,7 @@ impl Experiment {
 }
 
 fn method_plan(setting: &MethodSetting) -> Result<MethodPlan, ExperimentError> {
-    let (method, _) = formant_methods::build(&setting.name, &setting.parameters)?;
+    let method = Zoo::standard().build(&setting.name, &setting.parameters)?.method;
     let train = &setting.train;
     let rate = number(train, "learning_rate");
     let personal_rate =
@@ -201,6 +201,10 @@ fn method_plan(setting: &MethodSetting) -> Result<MethodPlan, ExperimentError> {
         shared: phase("epochs", rate, "cost"),
         personal: phase("personal_epochs", personal_rate, "personal_cost"),
     })
+}
+
+fn degenerate(setting: &MethodSetting) -> Option<String> {
+    Zoo::standard().build(&setting.name, &setting.parameters).ok()?.degenerate
 }
 
 /// TOML has no null and JSON no dates; nothing else is lost.

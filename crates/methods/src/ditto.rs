@@ -11,6 +11,7 @@
 //!
 //! Departures: none.
 
+use crate::entry::{Degenerate, Entry};
 use crate::fedavg::Generic;
 use crate::local_only::Personal;
 use crate::schema::{Default, Key, Kind};
@@ -27,13 +28,28 @@ pub struct Ditto {
     pub lambda: f32,
 }
 
-pub(crate) const KEYS: &[Key] = &[Key {
+const KEYS: &[Key] = &[Key {
     name: "lambda",
     symbol: "λ",
     kind: Kind::Number { min: 0.0, max: 1e9 },
     default: Default::Number(1.0),
     help: "pull of the personal model towards the received one (0 is purely local)",
 }];
+
+/// Ditto in the zoo.
+pub(crate) const ENTRY: Entry = Entry {
+    name: "ditto",
+    title: "Ditto",
+    summary: "FedAvg, and a personal model with a proximal pull towards the received one",
+    citation: "Li et al., ICML 2021",
+    personal: true,
+    keys: KEYS,
+    degenerate: &[Degenerate {
+        values: &[("lambda", 0.0)],
+        becomes: "FedAvg with Local beside it",
+    }],
+    ..Entry::of::<Ditto>(include_str!("ditto.rs"))
+};
 
 impl Method for Ditto {
     type Server = Generic;

@@ -90,7 +90,7 @@ pub struct Parcel {
 /// [`Method`] without its types. Implemented once, for every method.
 pub trait ErasedMethod: Send + Sync {
     /// The method's line in the zoo.
-    fn entry(&self) -> &'static Entry;
+    fn entry(&self) -> &Entry;
     /// See [`Method::start_server`].
     fn start_server(&self, init: &Model) -> Value;
     /// See [`Method::start_client`].
@@ -183,7 +183,7 @@ pub trait ErasedMethod: Send + Sync {
 /// A method together with its line in the zoo.
 pub(crate) struct Erased<M> {
     pub(crate) method: M,
-    pub(crate) entry: &'static Entry,
+    pub(crate) entry: Entry,
 }
 
 impl<M: Method> Erased<M> {
@@ -239,8 +239,8 @@ fn message<T: Message>(message: T) -> Value {
 }
 
 impl<M: Method> ErasedMethod for Erased<M> {
-    fn entry(&self) -> &'static Entry {
-        self.entry
+    fn entry(&self) -> &Entry {
+        &self.entry
     }
 
     fn start_server(&self, init: &Model) -> Value {

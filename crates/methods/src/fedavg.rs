@@ -10,6 +10,7 @@
 //!
 //! Departures: none. Batch-norm statistics are averaged like parameters.
 
+use crate::entry::Entry;
 use crate::{Central, Local, Method, MethodError, State, Uploads, weighted_mean};
 use formant_numerics::{Model, Part};
 use serde::{Deserialize, Serialize};
@@ -19,6 +20,15 @@ use std::borrow::Cow;
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FedAvg {}
+
+/// FedAvg in the zoo.
+pub(crate) const ENTRY: Entry = Entry {
+    name: "fedavg",
+    title: "FedAvg",
+    summary: "local SGD from the global model, averaged by sample counts",
+    citation: "McMahan et al., AISTATS 2017",
+    ..Entry::of::<FedAvg>(include_str!("fedavg.rs"))
+};
 
 /// The generic model between rounds; what Ditto and SCD keep on the server too.
 #[derive(Debug, Clone, Serialize, Deserialize)]

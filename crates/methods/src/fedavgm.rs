@@ -12,6 +12,7 @@
 //! Departures: batch-norm statistics are averaged without momentum; a running variance that
 //! overshoots could become negative.
 
+use crate::entry::{Degenerate, Entry};
 use crate::fedavg::Generic;
 use crate::schema::{Default, Key, Kind};
 use crate::{Central, FedAvg, Local, Method, MethodError, State, Uploads, weighted_mean};
@@ -29,7 +30,7 @@ pub struct FedAvgM {
     pub eta: f64,
 }
 
-pub(crate) const KEYS: &[Key] = &[
+const KEYS: &[Key] = &[
     Key {
         name: "beta",
         symbol: "β",
@@ -45,6 +46,17 @@ pub(crate) const KEYS: &[Key] = &[
         help: "the server's learning rate",
     },
 ];
+
+/// FedAvgM in the zoo.
+pub(crate) const ENTRY: Entry = Entry {
+    name: "fedavgm",
+    title: "FedAvgM",
+    summary: "FedAvg with momentum on the server",
+    citation: "Hsu et al., 2019",
+    keys: KEYS,
+    degenerate: &[Degenerate { values: &[("beta", 0.0), ("eta", 1.0)], becomes: "FedAvg" }],
+    ..Entry::of::<FedAvgM>(include_str!("fedavgm.rs"))
+};
 
 /// The generic model and how fast it moves.
 #[derive(Debug, Clone, Serialize, Deserialize)]

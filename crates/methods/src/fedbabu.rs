@@ -14,6 +14,7 @@
 //!
 //! Departures: the mean weighs by samples. Fine-tuning uses the personal phase's learning rate.
 
+use crate::entry::{Degenerate, Entry};
 use crate::fedavg::Generic;
 use crate::fedrep::average_bodies;
 use crate::schema::{Default, Key, Kind};
@@ -44,7 +45,7 @@ pub enum Tuned {
     Head,
 }
 
-pub(crate) const KEYS: &[Key] = &[
+const KEYS: &[Key] = &[
     Key {
         name: "finetune_epochs",
         symbol: "τ_f",
@@ -60,6 +61,22 @@ pub(crate) const KEYS: &[Key] = &[
         help: "what is fine-tuned (full is the published choice)",
     },
 ];
+
+/// FedBabu in the zoo.
+pub(crate) const ENTRY: Entry = Entry {
+    name: "fedbabu",
+    title: "FedBABU",
+    summary: "only the body is trained and averaged; a copy is fine-tuned for each client",
+    citation: "Oh et al., ICLR 2022",
+    personal: true,
+    needs_body: true,
+    keys: KEYS,
+    degenerate: &[Degenerate {
+        values: &[("finetune_epochs", 0.0)],
+        becomes: "a method without personal models",
+    }],
+    ..Entry::of::<FedBabu>(include_str!("fedbabu.rs"))
+};
 
 impl Method for FedBabu {
     type Server = Generic;

@@ -22,6 +22,7 @@
 //! Departures: gradients are clipped at `clip`, as in the published code. Batch-norm statistics are
 //! averaged and not shifted.
 
+use crate::entry::Entry;
 use crate::method::expect_model;
 use crate::schema::{Default, Key, Kind};
 use crate::{Central, Local, Method, MethodError, State, Uploads};
@@ -40,7 +41,7 @@ pub struct FedDyn {
     pub clip: f32,
 }
 
-pub(crate) const KEYS: &[Key] = &[
+const KEYS: &[Key] = &[
     Key {
         name: "alpha",
         symbol: "α",
@@ -56,6 +57,16 @@ pub(crate) const KEYS: &[Key] = &[
         help: "largest norm of a gradient, unless train.clip is set",
     },
 ];
+
+/// FedDyn in the zoo.
+pub(crate) const ENTRY: Entry = Entry {
+    name: "feddyn",
+    title: "FedDyn",
+    summary: "dynamic regularisation: local optima are made to agree with the global one",
+    citation: "Acar et al., ICLR 2021",
+    keys: KEYS,
+    ..Entry::of::<FedDyn>(include_str!("feddyn.rs"))
+};
 
 /// What a client knows of its own gradient.
 #[derive(Debug, Clone, Serialize, Deserialize)]

@@ -24,6 +24,7 @@
 
 mod generator;
 
+use crate::entry::{Degenerate, Entry};
 use crate::fedavg::Generic;
 use crate::method::expect_model;
 use crate::schema::{Default, Key, Kind};
@@ -60,7 +61,7 @@ pub struct FedGen {
     pub hidden: usize,
 }
 
-pub(crate) const KEYS: &[Key] = &[
+const KEYS: &[Key] = &[
     Key {
         name: "a",
         symbol: "α",
@@ -125,6 +126,17 @@ pub(crate) const KEYS: &[Key] = &[
         help: "width of the generator's hidden layer",
     },
 ];
+
+/// FedGen in the zoo.
+pub(crate) const ENTRY: Entry = Entry {
+    name: "fedgen",
+    title: "FedGen",
+    summary: "FedAvg beside a generator of features that the clients' heads teach",
+    citation: "Zhu et al., ICML 2021",
+    keys: KEYS,
+    degenerate: &[Degenerate { values: &[("a", 0.0), ("b", 0.0)], becomes: "FedAvg" }],
+    ..Entry::of::<FedGen>(include_str!("fedgen.rs"))
+};
 
 /// The generic model and its generator.
 #[derive(Debug, Clone, Serialize, Deserialize)]

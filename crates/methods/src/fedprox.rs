@@ -12,6 +12,7 @@
 //!
 //! Departures: the paper lets clients differ in how much they compute; here all make `E_G` epochs.
 
+use crate::entry::{Degenerate, Entry};
 use crate::fedavg::Generic;
 use crate::schema::{Default, Key, Kind};
 use crate::{Central, FedAvg, Local, Method, MethodError, Uploads};
@@ -27,13 +28,24 @@ pub struct FedProx {
     pub mu: f32,
 }
 
-pub(crate) const KEYS: &[Key] = &[Key {
+const KEYS: &[Key] = &[Key {
     name: "mu",
     symbol: "μ",
     kind: Kind::Number { min: 0.0, max: 1e9 },
     default: Default::Number(0.01),
     help: "pull of a client's copy towards the received model",
 }];
+
+/// FedProx in the zoo.
+pub(crate) const ENTRY: Entry = Entry {
+    name: "fedprox",
+    title: "FedProx",
+    summary: "FedAvg with a proximal pull of each client's copy towards the received model",
+    citation: "Li et al., MLSys 2020",
+    keys: KEYS,
+    degenerate: &[Degenerate { values: &[("mu", 0.0)], becomes: "FedAvg" }],
+    ..Entry::of::<FedProx>(include_str!("fedprox.rs"))
+};
 
 impl Method for FedProx {
     type Server = Generic;

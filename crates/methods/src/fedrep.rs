@@ -15,6 +15,7 @@
 //! Departures: the mean weighs by samples, as in FedAvg; the paper's is plain. Batch-norm statistics
 //! belong to the body and follow both phases of training.
 
+use crate::entry::Entry;
 use crate::schema::{Default, Key, Kind};
 use crate::{Central, Local, Method, MethodError, State, Uploads, weighted_mean};
 use formant_numerics::{Model, Network, Part, floats};
@@ -29,13 +30,26 @@ pub struct FedRep {
     pub head_epochs: usize,
 }
 
-pub(crate) const KEYS: &[Key] = &[Key {
+const KEYS: &[Key] = &[Key {
     name: "head_epochs",
     symbol: "τ",
     kind: Kind::Integer { min: 1, max: 1000 },
     default: Default::Integer(5),
     help: "epochs of a client's head, before the body's train.epochs",
 }];
+
+/// FedRep in the zoo.
+pub(crate) const ENTRY: Entry = Entry {
+    name: "fedrep",
+    title: "FedRep",
+    summary: "a shared body and a head of each client's own, trained in turns",
+    citation: "Collins et al., ICML 2021",
+    generic: false,
+    personal: true,
+    needs_body: true,
+    keys: KEYS,
+    ..Entry::of::<FedRep>(include_str!("fedrep.rs"))
+};
 
 /// The shared body, or before the first round the whole initial model, from which it is taken.
 #[derive(Debug, Clone, Serialize, Deserialize)]

@@ -24,6 +24,7 @@
 //! by `φ_i` and `G_i`; here `P_i` trains afterwards, which is what lets it train while the upload is
 //! on the network.
 
+use crate::entry::Entry;
 use crate::schema::{Default, Key, Kind};
 use crate::{Central, Local, Message, Method, MethodError, State, Step, Uploads, weighted_mean};
 use formant_numerics::{
@@ -45,7 +46,7 @@ pub struct FedRod {
     pub hypernetwork: bool,
 }
 
-pub(crate) const KEYS: &[Key] = &[
+const KEYS: &[Key] = &[
     Key {
         name: "gamma",
         symbol: "γ",
@@ -68,6 +69,17 @@ pub(crate) const KEYS: &[Key] = &[
         help: "personal heads come from a hypernetwork over label frequencies that the server averages",
     },
 ];
+
+/// FedRod in the zoo.
+pub(crate) const ENTRY: Entry = Entry {
+    name: "fedrod",
+    title: "FedRoD",
+    summary: "a generic head on a balanced loss, and a personal head on top of it",
+    citation: "Chen and Chao, ICLR 2022",
+    personal: true,
+    keys: KEYS,
+    ..Entry::of::<FedRod>(include_str!("fedrod.rs"))
+};
 
 /// The generic model, and the hypernetwork if there is one: what the server sends and clients send
 /// back.

@@ -1,6 +1,7 @@
 //! The [`Method`] trait and the zoo, one file per paper. No clock, no threads, no I/O.
 
 mod ditto;
+mod entry;
 mod erased;
 mod error;
 mod fedavg;
@@ -20,6 +21,7 @@ pub mod schema;
 mod zoo;
 
 pub use ditto::Ditto;
+pub use entry::{ALLOW_DEGENERATE, Build, Built, Degenerate, Entry};
 pub use erased::{ErasedMethod, Parcel, Value};
 pub use error::MethodError;
 pub use fedavg::FedAvg;
@@ -35,4 +37,4 @@ pub use local_only::LocalOnly;
 pub use method::{Message, Method, State, Upload, Uploads, weighted_mean};
 pub use pfedme::PFedMe;
 pub use scd::Scd;
-pub use zoo::{ALLOW_DEGENERATE, Entry, ZOO, build, degenerate, entry};
+pub use zoo::Zoo;

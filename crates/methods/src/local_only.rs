@@ -8,6 +8,7 @@
 //!
 //! Departures: none.
 
+use crate::entry::Entry;
 use crate::{Central, Local, Method, MethodError, State, Uploads};
 use formant_numerics::{Model, Part};
 use serde::{Deserialize, Serialize};
@@ -17,6 +18,17 @@ use std::borrow::Cow;
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LocalOnly {}
+
+/// LocalOnly in the zoo.
+pub(crate) const ENTRY: Entry = Entry {
+    name: "local",
+    title: "Local",
+    summary: "each client trains alone: the floor that every table needs",
+    citation: "no federation",
+    generic: false,
+    personal: true,
+    ..Entry::of::<LocalOnly>(include_str!("local_only.rs"))
+};
 
 /// A personal model that stays with its client; what Ditto and SCD keep there too.
 #[derive(Debug, Clone, Serialize, Deserialize)]

@@ -14,6 +14,7 @@
 //! are those of `θ_i`, the only model of the two that sees data, and the server's are the mean's,
 //! whatever `β` is. The mean weighs by samples.
 
+use crate::entry::{Degenerate, Entry};
 use crate::fedavg::Generic;
 use crate::local_only::Personal;
 use crate::schema::{Default, Key, Kind};
@@ -38,7 +39,7 @@ pub struct PFedMe {
     pub beta: f64,
 }
 
-pub(crate) const KEYS: &[Key] = &[
+const KEYS: &[Key] = &[
     Key {
         name: "lambda",
         symbol: "λ",
@@ -75,6 +76,21 @@ pub(crate) const KEYS: &[Key] = &[
         help: "how far the server goes towards the mean of the copies",
     },
 ];
+
+/// PFedMe in the zoo.
+pub(crate) const ENTRY: Entry = Entry {
+    name: "pfedme",
+    title: "pFedMe",
+    summary: "personal models at the bottom of Moreau envelopes around the generic one",
+    citation: "Dinh et al., NeurIPS 2020",
+    personal: true,
+    keys: KEYS,
+    degenerate: &[Degenerate {
+        values: &[("lambda", 0.0)],
+        becomes: "Local with several steps on each batch, and its generic model never moves",
+    }],
+    ..Entry::of::<PFedMe>(include_str!("pfedme.rs"))
+};
 
 impl Method for PFedMe {
     type Server = Generic;

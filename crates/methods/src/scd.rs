@@ -31,6 +31,7 @@
 //! - `every`: the term may act on every `k`-th step only, the first included, and then `k`-fold, so
 //!   that its mean pull on a step is the same; `1` is the paper's.
 
+use crate::entry::{Degenerate, Entry};
 use crate::fedavg::Generic;
 use crate::local_only::Personal;
 use crate::schema::{Default, Key, Kind};
@@ -64,7 +65,7 @@ pub struct Scd {
     pub warm_up: f64,
 }
 
-pub(crate) const KEYS: &[Key] = &[
+const KEYS: &[Key] = &[
     Key {
         name: "form",
         symbol: "D",
@@ -130,8 +131,24 @@ pub(crate) const KEYS: &[Key] = &[
     },
 ];
 
+/// Scd in the zoo.
+pub(crate) const ENTRY: Entry = Entry {
+    name: "scd",
+    title: "SCD",
+    summary: "spectral co-distillation: each model teaches the other through its Fourier spectrum",
+    citation: "Chen et al., NeurIPS 2023",
+    personal: true,
+    keys: KEYS,
+    complete,
+    degenerate: &[Degenerate {
+        values: &[("lambda_g", 0.0), ("lambda_p", 0.0)],
+        becomes: "FedAvg with Local beside it",
+    }],
+    ..Entry::of::<Scd>(include_str!("scd.rs"))
+};
+
 /// Fills in the strengths that suit the form: the units of the four differ by orders of magnitude.
-pub(crate) fn complete(table: &mut Table) {
+fn complete(table: &mut Table) {
     let (lambda_g, lambda_p) = match table.get("form").and_then(Value::as_str) {
         Some("complex") => (0.03, 0.3),
         Some("generalized") => (0.0, 1e-4),

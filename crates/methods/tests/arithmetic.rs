@@ -9,7 +9,7 @@
 use formant_data::{Images, Normalisation};
 use formant_methods::{
     Central, Ditto, FedAvg, FedAvgM, FedBabu, FedDyn, FedGen, FedProx, FedRep, FedRod, Local,
-    Method, PFedMe, PhaseSettings, Taught, Upload, Uploads, build, weighted_mean,
+    Method, PFedMe, PhaseSettings, Taught, Upload, Uploads, Zoo, weighted_mean,
 };
 use formant_numerics::{Model, Network, NetworkSpec, Rng, Sgd, Shape, Stream, Worker};
 
@@ -106,8 +106,8 @@ fn the_weights_of_a_mean_are_relative() {
 
 /// A method with some hyper-parameters set, as a file would.
 fn parsed<M: serde::de::DeserializeOwned>(name: &str, settings: &str) -> M {
-    let (_, resolved) = build(name, &settings.parse().unwrap()).unwrap();
-    resolved.try_into().unwrap()
+    let built = Zoo::standard().build(name, &settings.parse().unwrap()).unwrap();
+    built.parameters.try_into().unwrap()
 }
 
 /// The server's half of a round.

@@ -7,6 +7,7 @@ use formant_federation::{Personal, Protocol};
 use formant_methods::{ErasedMethod, PhaseSettings};
 use formant_model::Card;
 use formant_numerics::{Network, Sgd};
+use std::sync::Arc;
 
 /// Everything that a run needs; no key is looked up later.
 pub struct RunPlan {
@@ -93,7 +94,7 @@ pub struct MethodPlan {
     /// Unique in the run.
     pub label: String,
     /// The method.
-    pub method: Box<dyn ErasedMethod>,
+    pub method: Arc<dyn ErasedMethod>,
     /// `E_G` and the shared phase's optimiser.
     pub shared: PhasePlan,
     /// `E_p` and the personal phase's optimiser.

@@ -61,7 +61,7 @@ fn a_failed_shared_phase_takes_back_what_it_did_to_the_state() {
         let mut by_hand = ByHand::new(&plan);
         by_hand.round();
         let after_one_round = by_hand.fingerprint();
-        plan.methods[0].method = Box::new(Spoiler::from_round(2));
+        plan.methods[0].method = std::sync::Arc::new(Spoiler::from_round(2));
         let folder = Folder::new();
         folder.run(&plan).unwrap();
         assert_eq!(failures(&folder.events()).len(), 5);

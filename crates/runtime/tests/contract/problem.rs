@@ -2,7 +2,7 @@
 
 use formant_data::{Dataset, Federation, Images, Normalisation, Partition, PartitionPlan};
 use formant_experiment::Experiment;
-use formant_methods::ZOO;
+use formant_methods::Zoo;
 use formant_numerics::Shape;
 use formant_runtime::event::{Evaluated, Event};
 use formant_runtime::sim::{self, Outcome};
@@ -36,7 +36,7 @@ pub(crate) const SCOPES: [&str; 2] = ["flat", "per-layer"];
 /// warm-up that ends in the middle, and FedRoD with its hypernetwork.
 pub(crate) fn cases() -> Vec<Case> {
     let mut cases = Vec::new();
-    for entry in ZOO {
+    for entry in Zoo::standard().entries() {
         for network in [DENSE, WITH_BUFFERS] {
             cases.push(Case { method: format!("name = \"{}\"", entry.name), network });
         }

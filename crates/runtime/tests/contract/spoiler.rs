@@ -1,19 +1,20 @@
 //! A method that spoils its own state before it fails.
 
-use formant_methods::{Central, Entry, ErasedMethod, Local, MethodError, Parcel, Value, build};
+use formant_methods::{Central, Entry, ErasedMethod, Local, MethodError, Parcel, Value, Zoo};
 use formant_numerics::{Model, Network, NumericsError};
 use std::borrow::Cow;
+use std::sync::Arc;
 use toml::Table;
 
 /// Ditto, whose shared phase trains the personal model and then diverges, from some round on.
 pub(crate) struct Spoiler {
-    ditto: Box<dyn ErasedMethod>,
+    ditto: Arc<dyn ErasedMethod>,
     fails_from: usize,
 }
 
 impl Spoiler {
     pub(crate) fn from_round(fails_from: usize) -> Self {
-        Self { ditto: build("ditto", &Table::new()).unwrap().0, fails_from }
+        Self { ditto: Zoo::standard().build("ditto", &Table::new()).unwrap().method, fails_from }
     }
 }
 
@@ -72,7 +73,7 @@ impl ErasedMethod for Spoiler {
         self.ditto.other_global_models(server)
     }
 
-    fn entry(&self) -> &'static Entry {
+    fn entry(&self) -> &Entry {
         self.ditto.entry()
     }
 
