@@ -142,7 +142,7 @@ fn check_something_to_save(plan: &RunPlan) -> Result<(), StudyError> {
     if plan.profile.is_instant() {
         return Err(StudyError::Instant);
     }
-    match plan.methods.iter().find(|m| !m.method.has_personal_phase()) {
+    match plan.methods.iter().find(|m| !plan.rules(m).personal.exists) {
         Some(method) => Err(StudyError::NoPersonalPhase { method: method.label.clone() }),
         None => Ok(()),
     }
