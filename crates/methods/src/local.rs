@@ -48,7 +48,7 @@ impl Patience<'_> {
 }
 
 /// How much work a phase did.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Meter {
     /// Samples that went forward and backward.
     pub samples: u64,

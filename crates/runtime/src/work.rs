@@ -5,6 +5,7 @@ use crate::{MethodPlan, PhasePlan, RunPlan, RuntimeError};
 use formant_data::Images;
 use formant_methods::{Local, Meter, MethodError, Patience, Value};
 use formant_numerics::{Batch, Model, Network, Pass, Rng, Stream, Worker, accuracy_and_loss};
+use serde::{Deserialize, Serialize};
 use std::time::Instant;
 
 /// Samples in one batch of an evaluation.
@@ -32,7 +33,7 @@ impl Hand {
 }
 
 /// What one phase did: its work, or why it failed.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct PhaseRecord {
     /// Wall time.
     pub seconds: f64,

@@ -1,194 +1,77 @@
-//! Aggregation that begins with the first upload and keeps pace with the workers.
+//! The server's half of a round: uploads in client order become the server's new state.
 //!
-//! A method reads its uploads in client order, one at a time. Here it reads them on a thread of its
-//! own while clients still train: the sum costs no time at the end of a round, and an upload lives
-//! only until its turn.
+//! A method reads its uploads one at a time. The iterator may wait for them: while clients still
+//! train, the sum costs no time at the end of a round, and an upload lives only until its turn.
 
 use super::Course;
 use super::broadcasts::Broadcasts;
 use crate::RuntimeError;
-use crate::store::Store;
-use crate::sync::{lock, wait};
+use crate::store::ServerStore;
 use formant_methods::{Central, MethodError, Parcel, Value};
 use formant_numerics::{Rng, Stream};
-use std::collections::HashMap;
-use std::sync::{Condvar, Mutex};
 
-/// Who of a round's participants is done, told by workers, awaited by the aggregation.
-pub(super) struct Inbox {
-    arrivals: Mutex<Arrivals>,
-    arrived: Condvar,
+/// An upload that is to be aggregated.
+pub(super) struct Sent {
+    pub(super) client: usize,
+    /// The round whose broadcast it answers.
+    pub(super) answered: u64,
+    pub(super) upload: Value,
 }
 
-#[derive(Default)]
-struct Arrivals {
-    /// Whether a client that is done has sent something.
-    done: HashMap<usize, bool>,
-    awaited: Option<usize>,
-    end: Option<End>,
-}
-
-/// Why nothing more is awaited.
-#[derive(Clone, Copy, PartialEq)]
-enum End {
-    /// The workers are through, or one of them failed.
-    Closed,
-    /// The aggregation failed.
-    Failed,
-}
-
-impl Inbox {
-    pub(super) fn new() -> Self {
-        Self { arrivals: Mutex::default(), arrived: Condvar::new() }
-    }
-
-    /// A client is done; its upload, if it sent one, is in the store.
-    pub(super) fn done(&self, client: usize, sent: bool) {
-        let mut arrivals = lock(&self.arrivals);
-        arrivals.done.insert(client, sent);
-        if arrivals.awaited == Some(client) {
-            self.arrived.notify_all();
-        }
-    }
-
-    /// Whether work for this round still makes sense.
-    pub(super) fn check(&self) -> Result<(), RuntimeError> {
-        match lock(&self.arrivals).end {
-            Some(End::Failed) => Err(given_up().into()),
-            _ => Ok(()),
-        }
-    }
-
-    /// Whether a client has sent something, once it is done; `None` if it never will be.
-    fn wait_for(&self, client: usize) -> Option<bool> {
-        let mut arrivals = lock(&self.arrivals);
-        loop {
-            if let Some(sent) = arrivals.done.remove(&client) {
-                return Some(sent);
-            }
-            if arrivals.end.is_some() {
-                return None;
-            }
-            arrivals.awaited = Some(client);
-            arrivals = wait(&self.arrived, arrivals);
-        }
-    }
-
-    fn end(&self, why: End) {
-        lock(&self.arrivals).end.get_or_insert(why);
-        self.arrived.notify_all();
-    }
-
-    fn failed(&self) -> bool {
-        lock(&self.arrivals).end == Some(End::Failed)
-    }
-}
-
-/// Ends the wait however the workers end, so that a panic of one does not hang the other side.
-struct Closing<'i>(&'i Inbox);
-
-impl Drop for Closing<'_> {
-    fn drop(&mut self) {
-        self.0.end(End::Closed);
-    }
-}
-
-/// The error of a side that stops because the other one failed; the other one's is reported.
-fn given_up() -> MethodError {
-    MethodError::Storage("the round was given up".into())
+/// Where older broadcasts are found, which late uploads are brought up to date by.
+#[derive(Clone, Copy)]
+pub(super) struct History<'a> {
+    pub(super) broadcasts: &'a Broadcasts,
+    pub(super) store: &'a ServerStore<'a>,
 }
 
 impl Course<'_> {
-    /// Lets the server aggregate the uploads of `participants` while `work` makes them. Without any
-    /// upload, the server is as it was.
-    pub(super) fn aggregate_while<T>(
+    /// Aggregates uploads, in client order. Those that answer an older broadcast are brought up to
+    /// date. Without any upload, the server is as it was.
+    pub(super) fn aggregate(
         &self,
         round: u64,
-        (server, participants): (&mut Value, &[usize]),
-        store: &Store<'_>,
-        work: impl FnOnce(&Inbox) -> Result<T, RuntimeError>,
-    ) -> Result<T, RuntimeError> {
-        let inbox = Inbox::new();
-        std::thread::scope(|scope| {
-            let aggregation = scope.spawn(|| {
-                let mut parcels = participants.iter().filter_map(|&client| {
-                    match inbox.wait_for(client) {
-                        Some(true) => {}
-                        Some(false) => return None,
-                        None => return Some(Err(given_up())),
-                    }
-                    self.parcel((client, round), store)
-                });
-                let outcome = self.aggregate(round, server, &mut parcels);
-                if outcome.is_err() {
-                    inbox.end(End::Failed);
-                }
-                outcome
-            });
-            let closing = Closing(&inbox);
-            let worked = work(&inbox);
-            drop(closing);
-            let aggregated = match aggregation.join() {
-                Ok(aggregated) => aggregated,
-                Err(panic) => std::panic::resume_unwind(panic),
-            };
-            if inbox.failed() {
-                aggregated.and(worked)
-            } else {
-                let worked = worked?;
-                aggregated.map(|()| worked)
-            }
-        })
-    }
-
-    /// Lets the server aggregate uploads that are all there. Those that answer an older broadcast
-    /// are brought up to date.
-    pub(super) fn aggregate_kept(
-        &self,
-        round: u64,
-        (server, uploads): (&mut Value, &[(usize, u64)]),
-        (store, broadcasts): (&Store<'_>, &Broadcasts),
+        server: &mut Value,
+        uploads: &mut dyn Iterator<Item = Result<Sent, RuntimeError>>,
+        history: History<'_>,
     ) -> Result<(), RuntimeError> {
-        let method = &*self.method.method;
-        let now = broadcasts.get(round, (store, method))?;
-        let mut parcels = uploads.iter().filter_map(|&(client, answered)| {
-            let mut parcel = self.parcel((client, answered), store)?;
-            if let Ok(parcel) = &mut parcel
-                && answered < round
-            {
-                let rebased = broadcasts
-                    .get(answered, (store, method))
-                    .map_err(|error| MethodError::Storage(error.to_string()))
-                    .and_then(|old| {
-                        let (change, weight) = self.rules.shares(round - answered);
-                        parcel.weight *= weight;
-                        method.rebase(&mut parcel.message, &old, &now, change)
-                    });
-                if let Err(error) = rebased {
-                    return Some(Err(error));
+        // A method knows only its own errors; what else goes wrong is told as it was.
+        let mut broken = None;
+        let mut parcels = uploads.map(|sent| {
+            let parcel = sent.and_then(|sent| self.parcel(round, sent, history));
+            parcel.map_err(|error| match error {
+                RuntimeError::Method(error) => error,
+                other => {
+                    let told = MethodError::Storage(other.to_string());
+                    broken = Some(other);
+                    told
                 }
-                parcel.staleness = (round - answered) as usize;
-            }
-            Some(parcel)
+            })
         });
-        self.aggregate(round, server, &mut parcels)
+        let outcome = self.combine(round, server, &mut parcels);
+        drop(parcels);
+        broken.map_or(outcome, Err)
     }
 
-    /// An upload with its weight.
-    fn parcel(
-        &self,
-        (client, answered): (usize, u64),
-        store: &Store<'_>,
-    ) -> Option<Result<Parcel, MethodError>> {
+    /// An upload with its weight, brought up to date if it is late.
+    fn parcel(&self, round: u64, sent: Sent, history: History<'_>) -> Result<Parcel, RuntimeError> {
+        let Sent { client, answered, upload: message } = sent;
         let weight = self.plan.federation.clients[client].train.len() as f64;
-        let message = store
-            .take_upload((client, answered))
-            .map_err(|error| MethodError::Storage(error.to_string()))
-            .transpose()?;
-        Some(message.map(|message| Parcel { client, weight, staleness: 0, message }))
+        let mut parcel = Parcel { client, weight, staleness: 0, message };
+        if answered < round {
+            let method = &*self.method.method;
+            let History { broadcasts, store } = history;
+            let (old, now) =
+                (broadcasts.get(answered, store, method)?, broadcasts.get(round, store, method)?);
+            let (change, weight) = self.rules.shares(round - answered);
+            parcel.weight *= weight;
+            method.rebase(&mut parcel.message, &old, &now, change)?;
+            parcel.staleness = (round - answered) as usize;
+        }
+        Ok(parcel)
     }
 
-    fn aggregate(
+    fn combine(
         &self,
         round: u64,
         server: &mut Value,
