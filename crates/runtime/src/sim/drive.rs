@@ -5,7 +5,7 @@ use super::Course;
 use super::agenda::Happening;
 use super::aggregation::{History, Sent};
 use super::broadcasts::Broadcasts;
-use super::jobs::{Outcome, Uploads, failed_aggregation};
+use super::jobs::{Destination, Outcome, failed_aggregation};
 use super::shelf::Best;
 use super::situation::Situation;
 use crate::checkpoint::Checkpoint;
@@ -291,14 +291,14 @@ impl Drive<'_> {
             });
             shared.map(|(client, _)| *client).eq(self.course.rules.participants(round))
         };
-        let mut uploads = if whole {
-            Uploads::Aggregated { round, server: &mut self.server }
+        let destination = if whole {
+            Destination::Aggregation { round, server: &mut self.server }
         } else {
-            Uploads::Kept
+            Destination::Store
         };
         let history = History { broadcasts: &self.broadcasts, store: self.store };
         let wave =
-            self.course.run_wave(&jobs, &mut uploads, history, &mut *self.executor, recorder)?;
+            self.course.run_wave(&jobs, destination, history, &mut *self.executor, recorder)?;
         if whole {
             self.prepared = Some(round);
         }

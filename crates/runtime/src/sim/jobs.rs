@@ -15,16 +15,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// What becomes of a wave's uploads.
-pub(super) enum Uploads<'s> {
+pub(super) enum Destination<'s> {
     /// They are a whole round of which every upload counts: the server aggregates them as they come.
-    Aggregated {
+    Aggregation {
         /// The round.
         round: u64,
         /// The state that they are aggregated into.
         server: &'s mut Value,
     },
     /// They wait at the server.
-    Kept,
+    Store,
 }
 
 /// How a wave ended.
@@ -40,7 +40,7 @@ impl Course<'_> {
     pub(super) fn run_wave(
         &self,
         jobs: &Jobs,
-        uploads: &mut Uploads<'_>,
+        mut destination: Destination<'_>,
         history: History<'_>,
         executor: &mut dyn Executor,
         recorder: &mut Recorder<'_>,
@@ -64,8 +64,8 @@ impl Course<'_> {
                 }
                 Err(error) => Some(Err(error)),
             });
-            match uploads {
-                Uploads::Aggregated { round, server } => {
+            match &mut destination {
+                Destination::Aggregation { round, server } => {
                     match self.aggregate(*round, server, &mut sent, history) {
                         // What a server trains can diverge as well, and ends its method and not the
                         // run. All clients finish: where the method ends must not depend on who was
@@ -77,7 +77,7 @@ impl Course<'_> {
                         outcome => outcome,
                     }
                 }
-                Uploads::Kept => sent.try_for_each(|sent| {
+                Destination::Store => sent.try_for_each(|sent| {
                     let Sent { client, answered: round, upload } = sent?;
                     history.store.uploads.put(Sender { client, round }, upload)
                 }),

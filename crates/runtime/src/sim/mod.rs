@@ -49,8 +49,8 @@ pub enum Outcome {
     Interrupted,
 }
 
-/// Runs a plan in a folder, or goes on where its checkpoint stands, with one thread per core of this
-/// machine.
+/// Runs a plan in a folder, or goes on where its checkpoint stands, with as many threads as the plan
+/// says.
 ///
 /// `stop` may be set from anywhere (Ctrl-C): the current round is finished, a checkpoint written.
 pub fn run(

@@ -306,6 +306,8 @@ impl<'m> ClientStore<'m> {
     /// Keeps what a checkpoint names until the next one, and gives up all else. Called between
     /// rounds, after [`ClientStore::persist`] or when all states may go.
     pub(crate) fn sweep(&self, named: &[Stored]) {
+        // What is still being written would come back. After a failure nothing is.
+        drop(self.wait_until(|inner| inner.writing.used == 0));
         self.disk.sweep(named);
     }
 }

@@ -99,3 +99,54 @@ impl Drop for Guard<'_> {
 fn given_up() -> RuntimeError {
     MethodError::Storage("the round was given up".into()).into()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(client: usize) -> JobRecord {
+        JobRecord { client, phases: Vec::new(), shared: None }
+    }
+
+    #[test]
+    fn answers_are_read_in_order_whoever_is_first() {
+        let inbox = Inbox::default();
+        std::thread::scope(|scope| {
+            for client in [3, 1, 2, 0] {
+                let inbox = &inbox;
+                scope.spawn(move || inbox.done(record(client)));
+            }
+            for client in 0..4 {
+                assert_eq!(inbox.wait_for(client).unwrap().client, client);
+            }
+        });
+        assert!(inbox.check().is_ok() && inbox.failed().is_none());
+    }
+
+    #[test]
+    fn a_worker_that_panics_releases_the_reader() {
+        let inbox = Inbox::default();
+        std::thread::scope(|scope| {
+            let worker = scope.spawn(|| {
+                let _guard = inbox.guard(End::Working);
+                panic!("on purpose");
+            });
+            assert!(inbox.wait_for(0).is_err());
+            assert!(worker.join().is_err());
+        });
+        assert!(inbox.failed() == Some(End::Working));
+    }
+
+    #[test]
+    fn a_reader_that_fails_stops_the_workers_and_is_the_one_to_blame() {
+        let inbox = Inbox::default();
+        inbox.guard(End::Working).went_well();
+        drop(inbox.guard(End::Reading));
+        drop(inbox.guard(End::Working));
+        assert!(inbox.check().is_err());
+        assert!(inbox.failed() == Some(End::Reading));
+        // What was there before is still read.
+        inbox.done(record(1));
+        assert!(inbox.wait_for(1).is_ok() && inbox.wait_for(2).is_err());
+    }
+}
