@@ -2,11 +2,11 @@
 
 use super::{JobRecord, Shared, Step, Trained};
 use crate::event::Phase;
-use crate::{Desk, Hand, MethodPlan, RunPlan, RuntimeError, score};
+use crate::{Desk, Hand, Lasting, MethodPlan, RunPlan, RuntimeError};
 use formant_federation::Until;
-use formant_methods::{MethodError, Patience, Value};
+use formant_methods::{MethodError, Value};
 use formant_model::{Role, encode, folder};
-use formant_numerics::{Model, NumericsError, Rng, Stream};
+use formant_numerics::{Model, NumericsError, Patience, Rng, Stream};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -35,7 +35,7 @@ pub struct Done {
 impl RunPlan {
     /// The initial values of every model of the run.
     pub fn init(&self) -> Model {
-        self.network.init(&mut Rng::new(self.seed, Stream::Init, 0, 0))
+        self.engine.network().init(&mut Rng::new(self.seed, Stream::Init, 0, 0))
     }
 
     /// Whether clients have to keep copies of their newest uploads, because a personal phase may come
@@ -83,7 +83,7 @@ impl<'p> Client<'p> {
                     let Some(beside) = before.as_ref().or(upload.as_ref()) else { continue };
                     let patience = step.batches.map_or(Patience::Epochs, Patience::Batches);
                     changed = true;
-                    desk.personal((round, patience), state, (got, beside), hand)?
+                    desk.personal(Lasting { round, patience }, state, got, beside, hand)?
                 }
             };
             record.phases.push(Trained { step: *step, record: done });
@@ -102,7 +102,7 @@ impl<'p> Client<'p> {
         look: impl FnOnce(Option<&Model>, &mut Hand) -> T,
     ) -> Result<T, RuntimeError> {
         let desk = self.desk();
-        let mut local = desk.evaluation(round, &mut hand.worker);
+        let mut local = desk.evaluation(round, &mut *hand.worker);
         let model = match self.method.method.personal_model(state, broadcast, &mut local) {
             Ok(model) => Some(model),
             Err(MethodError::Numerics(NumericsError::Diverged { .. })) => None,
@@ -119,10 +119,9 @@ impl<'p> Client<'p> {
     /// Accuracy of a model on the client's own samples, not a number where there are none. A model
     /// that diverged while it was fine-tuned gets nothing right.
     pub fn accuracy(&self, model: Option<&Model>, hand: &mut Hand) -> f64 {
-        let (network, images) = (&*self.plan.network, &self.plan.federation.dataset.train);
+        let samples = &*self.plan.federation.dataset.train;
         let indices = self.plan.scored(self.id);
-        let right =
-            model.map_or(0, |model| score(network, model, images, indices, &mut hand.worker).0);
+        let right = model.map_or(0, |model| hand.worker.score(model, samples, indices).right);
         right as f64 / indices.len() as f64
     }
 
@@ -139,7 +138,7 @@ impl<'p> Client<'p> {
         }
         let role = Role::Personal { client: self.id, name: None };
         let card = self.plan.card_of(self.method, role, round);
-        let file = encode(self.plan.network.layout(), &card, model)?;
+        let file = encode(self.plan.engine.network().layout(), &card, model)?;
         let path = into.join(folder::personal(self.id));
         // Neither renamed nor synced one by one: the folder is renamed, and a checksum is in each.
         std::fs::write(&path, &file).map_err(|error| RuntimeError::file("write", &path, error))?;

@@ -12,7 +12,7 @@ mod global;
 mod mean;
 mod threads;
 
-pub use global::{GlobalSet, PartScore};
+pub use global::GlobalSet;
 pub use mean::MeanModel;
 pub use threads::Threads;
 

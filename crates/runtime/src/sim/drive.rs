@@ -3,7 +3,7 @@
 
 use super::Course;
 use super::agenda::Happening;
-use super::aggregation::{History, Sent};
+use super::aggregation::History;
 use super::broadcasts::Broadcasts;
 use super::jobs::{Destination, Outcome, failed_aggregation};
 use super::shelf::Best;
@@ -231,10 +231,10 @@ impl Drive<'_> {
         uploads: &[(usize, u64)],
     ) -> Result<Milestone, RuntimeError> {
         if self.prepared.take() != Some(round) {
-            let waiting = &self.store.uploads;
+            let (course, waiting) = (self.course, &self.store.uploads);
             let mut kept = uploads.iter().filter_map(|&(client, answered)| {
                 let upload = waiting.take(Sender { client, round: answered }).transpose()?;
-                Some(upload.map(|upload| Sent { client, answered, upload }))
+                Some(upload.map(|upload| course.arrival(client, answered, upload)))
             });
             let history = History { broadcasts: &self.broadcasts, store: self.store };
             match self.course.aggregate(round, &mut self.server, &mut kept, history) {

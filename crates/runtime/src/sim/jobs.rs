@@ -2,12 +2,12 @@
 //! once, when the first of its results is needed.
 
 use super::Course;
-use super::aggregation::{History, Sent};
-use crate::RuntimeError;
+use super::aggregation::History;
 use crate::event::Event;
 use crate::executor::{Answer, Executor, JobRecord, Jobs, Trained, Wave};
 use crate::recorder::Recorder;
 use crate::store::Sender;
+use crate::{Arrival, RuntimeError};
 use formant_methods::{MethodError, Value};
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -56,30 +56,30 @@ impl Course<'_> {
         let mut records = Vec::with_capacity(jobs.len());
         let mut stopped = None;
         executor.run(&wave, &mut |answers| {
-            let mut sent = answers.filter_map(|answer| match answer {
+            let mut arrivals = answers.filter_map(|answer| match answer {
                 Ok(Answer { record, upload }) => {
                     let (client, shared) = (record.client, record.shared);
                     records.push(record);
-                    Some(Ok(Sent { client, answered: shared?.round, upload: upload? }))
+                    Some(Ok(self.arrival(client, shared?.round, upload?)))
                 }
                 Err(error) => Some(Err(error)),
             });
             match &mut destination {
                 Destination::Aggregation { round, server } => {
-                    match self.aggregate(*round, server, &mut sent, history) {
+                    match self.aggregate(*round, server, &mut arrivals, history) {
                         // What a server trains can diverge as well, and ends its method and not the
                         // run. All clients finish: where the method ends must not depend on who was
                         // how far.
                         Err(RuntimeError::Method(MethodError::Numerics(error))) => {
                             stopped = Some(failed_aggregation(*round, &error));
-                            sent.try_for_each(|sent| sent.map(drop))
+                            arrivals.try_for_each(|arrival| arrival.map(drop))
                         }
                         outcome => outcome,
                     }
                 }
-                Destination::Store => sent.try_for_each(|sent| {
-                    let Sent { client, answered: round, upload } = sent?;
-                    history.store.uploads.put(Sender { client, round }, upload)
+                Destination::Store => arrivals.try_for_each(|arrival| {
+                    let Arrival { client, answered: round, message, .. } = arrival?;
+                    history.store.uploads.put(Sender { client, round }, message)
                 }),
             }
         })?;
@@ -98,11 +98,10 @@ impl Course<'_> {
         jobs: &Jobs,
         history: History<'_>,
     ) -> Result<BTreeMap<u64, Arc<Value>>, RuntimeError> {
-        let History { broadcasts, store } = history;
         let mut got = BTreeMap::new();
         for step in jobs.values().flatten() {
             if let Entry::Vacant(place) = got.entry(step.round) {
-                place.insert(broadcasts.get(step.round, store, &*self.method.method)?);
+                place.insert(self.broadcast(step.round, history)?);
             }
         }
         Ok(got)

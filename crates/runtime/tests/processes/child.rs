@@ -4,9 +4,10 @@
 use crate::pipe::{self, Reply, Request};
 use crate::suite;
 use formant_methods::Value;
+use formant_numerics::EVALUATION_BATCH;
 use formant_runtime::executor::client::Client;
 use formant_runtime::executor::{GlobalSet, Step};
-use formant_runtime::{EVALUATION_BATCH, Hand, MethodPlan, RunPlan, RuntimeError, Stored};
+use formant_runtime::{Hand, MethodPlan, RunPlan, RuntimeError, Stored};
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom};
@@ -33,7 +34,7 @@ fn serve() -> io::Result<()> {
     let plan = suite::plan_of(&experiment);
     let batch =
         plan.methods.iter().map(|m| plan.largest_batch(m)).fold(EVALUATION_BATCH, usize::max);
-    let hand = Hand::new(&*plan.network, batch);
+    let hand = Hand::new(&*plan.engine, batch);
     let mut process = Process {
         plan: &plan,
         id,

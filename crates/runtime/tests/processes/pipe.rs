@@ -1,8 +1,8 @@
 //! What is said between the driver and a client's process.
 
-use formant_numerics::Model;
+use formant_numerics::{Model, Tally};
 use formant_runtime::Stored;
-use formant_runtime::executor::{JobRecord, PartScore, Step};
+use formant_runtime::executor::{JobRecord, Step};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -37,7 +37,7 @@ pub(crate) enum Reply {
     Worked { record: JobRecord, upload: Option<Vec<u8>> },
     Looked { accuracy: f64, model: Option<Model>, written: Option<u64> },
     Accuracy(f64),
-    Part(PartScore),
+    Part(Tally),
     State(Vec<u8>),
     Held { state: Option<Stored>, sent: Option<Stored> },
     Failed(String),

@@ -1,7 +1,8 @@
 //! The workers: one per thread, each with memory of its own, taking clients from one queue.
 
 use crate::executor::global::PART;
-use crate::{EVALUATION_BATCH, Hand, RunPlan, RuntimeError};
+use crate::{Hand, RunPlan, RuntimeError};
+use formant_numerics::EVALUATION_BATCH;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// All workers of a run, allocated once.
@@ -19,7 +20,7 @@ impl Crew {
         // More workers than jobs would only cost memory.
         let jobs = plan.federation.clients.len().max(plan.scored_globally().div_ceil(PART));
         let threads = plan.threads.clamp(1, jobs.max(1));
-        Self { hands: (0..threads).map(|_| Hand::new(&*plan.network, largest)).collect() }
+        Self { hands: (0..threads).map(|_| Hand::new(&*plan.engine, largest)).collect() }
     }
 
     /// Does `work` for every job, in parallel; results come back in the order of `jobs`. Jobs are
@@ -81,11 +82,12 @@ impl Crew {
 mod tests {
     use super::*;
     use formant_methods::MethodError;
-    use formant_numerics::{NetworkSpec, Shape};
+    use formant_numerics::{Cpu, NetworkSpec, Shape};
 
     fn crew_of(workers: usize) -> Crew {
         let network = NetworkSpec::named("logistic").build(Shape::new(1, 1, 1), 2).unwrap();
-        Crew { hands: (0..workers).map(|_| Hand::new(&*network, 1)).collect() }
+        let engine = Cpu::new(network);
+        Crew { hands: (0..workers).map(|_| Hand::new(&engine, 1)).collect() }
     }
 
     #[test]
