@@ -175,10 +175,10 @@ impl Folder {
     }
 }
 
-struct StopAfter<'a> {
-    label: String,
-    round: usize,
-    stop: &'a AtomicBool,
+pub(crate) struct StopAfter<'a> {
+    pub(crate) label: String,
+    pub(crate) round: usize,
+    pub(crate) stop: &'a AtomicBool,
 }
 
 impl Observer for StopAfter<'_> {
