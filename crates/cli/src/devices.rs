@@ -39,7 +39,7 @@ struct Figures {
 /// Fewest laps of each method.
 const LAPS: usize = 3;
 
-pub(crate) fn devices(args: &DevicesArgs) -> anyhow::Result<ExitCode> {
+pub(crate) fn devices(args: &DevicesArgs, zoo: &Zoo) -> anyhow::Result<ExitCode> {
     for (flag, value) in [("--slowdown", args.slowdown), ("--seconds", args.seconds)] {
         if !(value > 0.0 && value < 1e9) {
             bail!("{flag} takes a number above 0, and {value} is none\nhint: for example {flag} 5");
@@ -47,8 +47,8 @@ pub(crate) fn devices(args: &DevicesArgs) -> anyhow::Result<ExitCode> {
     }
     // Rules that need a clock are no reason not to measure one.
     let any_speed = Override::new(&["devices", "samples_per_second"], 1.0);
-    let plan = experiment(&args.experiment, &[any_speed])?.plan()?;
-    let paces = measure(&plan, args)?;
+    let plan = experiment(&args.experiment, &[any_speed], zoo)?.plan()?;
+    let paces = measure(&plan, args, zoo)?;
     let figures = figures(&plan, &paces, args.slowdown)?;
     if args.json {
         print_json(&figures)?;
@@ -60,11 +60,11 @@ pub(crate) fn devices(args: &DevicesArgs) -> anyhow::Result<ExitCode> {
 
 /// Plain training first, then every method. They take turns, so that a machine that is busy for a while
 /// is busy for all of them.
-fn measure(plan: &RunPlan, args: &DevicesArgs) -> anyhow::Result<Vec<Pace>> {
+fn measure(plan: &RunPlan, args: &DevicesArgs, zoo: &Zoo) -> anyhow::Result<Vec<Pace>> {
     let first = &plan.methods[0];
     let plain = MethodPlan {
         label: "plain SGD".into(),
-        method: Zoo::standard().build("fedavg", &toml::Table::new())?.method,
+        method: zoo.build("fedavg", &toml::Table::new())?.method,
         shared: first.shared,
         personal: first.personal,
     };

@@ -7,6 +7,7 @@ use crate::output::{colour_on_stdout, note, pasteable, print, print_json};
 use crate::progress::Bars;
 use anyhow::Context;
 use formant_experiment::{Experiment, Override, QUICKSTART, choose_methods};
+use formant_methods::Zoo;
 use formant_model::folder::MODELS;
 use formant_report::{RunLog, readable_bytes};
 use formant_runtime::sim::{self, Outcome};
@@ -15,13 +16,13 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::process::ExitCode;
 
-pub(crate) fn run(args: RunArgs) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(args: RunArgs, zoo: &Zoo) -> anyhow::Result<ExitCode> {
     // Everything that can be refused is refused before a folder is made.
     let (plan, run_dir) = if let Some(run_dir) = args.resume {
-        let experiment = folder::resumed_experiment(&run_dir, &threads(args.threads))?;
+        let experiment = folder::resumed_experiment(&run_dir, &threads(args.threads), zoo)?;
         (experiment.plan()?, run_dir)
     } else {
-        let experiment = experiment(&args.experiment, &threads(args.threads))?;
+        let experiment = experiment(&args.experiment, &threads(args.threads), zoo)?;
         if let Some(out) = &args.out {
             folder::check_unused(out)?;
         }
@@ -122,8 +123,12 @@ fn models_left_out(plan: &RunPlan) -> Option<String> {
 }
 
 /// The experiment of the command line.
-pub(crate) fn experiment(args: &ExperimentArgs, more: &[Override]) -> anyhow::Result<Experiment> {
-    experiment_or(args, more, QUICKSTART)
+pub(crate) fn experiment(
+    args: &ExperimentArgs,
+    more: &[Override],
+    zoo: &Zoo,
+) -> anyhow::Result<Experiment> {
+    experiment_or(args, more, QUICKSTART, zoo)
 }
 
 /// The experiment of the command line, or one that is built in.
@@ -131,12 +136,13 @@ pub(crate) fn experiment_or(
     args: &ExperimentArgs,
     more: &[Override],
     built_in: &str,
+    zoo: &Zoo,
 ) -> anyhow::Result<Experiment> {
     let mut table = match &args.experiment {
         Some(path) => Experiment::read_table(path)?,
         None => built_in.parse().context("the built-in experiment")?,
     };
-    choose_methods(&mut table, &args.methods)?;
+    choose_methods(&mut table, &args.methods, zoo)?;
     let mut overrides = Vec::new();
     for text in &args.set {
         overrides.push(Override::parse(text)?);
@@ -150,10 +156,10 @@ pub(crate) fn experiment_or(
         overrides.push(Override::new(&["data", "dir"], dir.display().to_string()));
     }
     overrides.extend_from_slice(more);
-    let parsed = Experiment::parse(&table, &overrides);
+    let parsed = Experiment::parse(&table, &overrides, zoo);
     match &args.experiment {
         // The file is to blame only for what is wrong without the command line's changes too.
-        Some(path) if parsed.is_err() && Experiment::parse(&table, &[]).is_err() => {
+        Some(path) if parsed.is_err() && Experiment::parse(&table, &[], zoo).is_err() => {
             parsed.with_context(|| path.display().to_string())
         }
         _ => Ok(parsed?),

@@ -7,6 +7,7 @@ use crate::progress::Bars;
 use crate::run::{experiment_or, introduction, threads};
 use anyhow::bail;
 use formant_experiment::{Override, SPEEDUP};
+use formant_methods::Zoo;
 use formant_report::{Activity, MethodLog, RunLog, Timeline, timeline_svg, timeline_text};
 use formant_runtime::sim::{self, Outcome};
 use formant_runtime::{EVENTS_FILE, RuntimeError, files, first_difference};
@@ -44,7 +45,7 @@ const PAPER: [(&str, [[f64; 2]; 2]); 3] = [
 
 const SCHEDULES: [&str; 2] = ["compute-and-wait", "wait-free"];
 
-pub(crate) fn speedup(args: &SpeedupArgs) -> anyhow::Result<ExitCode> {
+pub(crate) fn speedup(args: &SpeedupArgs, zoo: &Zoo) -> anyhow::Result<ExitCode> {
     if args.targets.is_empty() || args.targets.iter().any(|t| !(*t > 0.0 && *t <= 1.0)) {
         bail!("--targets takes accuracies between 0 and 1\nhint: for example --targets 0.8,0.95");
     }
@@ -54,7 +55,7 @@ pub(crate) fn speedup(args: &SpeedupArgs) -> anyhow::Result<ExitCode> {
     for epochs in &args.epochs {
         let mut logs = Vec::new();
         for schedule in SCHEDULES {
-            let Some(log) = run(args, *epochs, schedule, &stop)? else {
+            let Some(log) = run(args, *epochs, schedule, &stop, zoo)? else {
                 eprintln!("interrupted; the same command goes on where it stopped");
                 return Ok(ExitCode::from(130));
             };
@@ -99,6 +100,7 @@ fn run(
     epochs: usize,
     schedule: &str,
     stop: &AtomicBool,
+    zoo: &Zoo,
 ) -> anyhow::Result<Option<RunLog>> {
     let mut changes = vec![
         Override::new(&["federation", "schedule"], schedule),
@@ -107,7 +109,7 @@ fn run(
         Override::new(&["runtime", "keep"], "none"),
     ];
     changes.extend(threads(args.threads));
-    let experiment = experiment_or(&args.experiment, &changes, SPEEDUP)?;
+    let experiment = experiment_or(&args.experiment, &changes, SPEEDUP, zoo)?;
     let plan = experiment.plan()?;
     if plan.profile.is_instant() {
         bail!(

@@ -9,6 +9,7 @@ use crate::run::{experiment, threads};
 use anyhow::{Context, bail};
 use formant_data::Federation;
 use formant_experiment::{Experiment, MethodSetting, Override};
+use formant_methods::Zoo;
 use formant_report::RunLog;
 use formant_runtime::sim::{self, Outcome};
 use formant_runtime::{EVENTS_FILE, Quiet, RuntimeError, files};
@@ -22,15 +23,15 @@ use std::sync::atomic::AtomicBool;
 /// and no reward for a lucky round as the best one would give.
 const TAIL: usize = 5;
 
-pub(crate) fn sweep(args: &SweepArgs) -> anyhow::Result<ExitCode> {
+pub(crate) fn sweep(args: &SweepArgs, zoo: &Zoo) -> anyhow::Result<ExitCode> {
     let combinations = combinations(&args.grid)?;
     let seeds = match args.seeds.as_slice() {
         // The experiment's own, from its file, --set or --seed.
-        [] => vec![experiment(&args.experiment, &[])?.seed() as i64],
+        [] => vec![experiment(&args.experiment, &[], zoo)?.seed as i64],
         seeds => seeds.to_vec(),
     };
     let mut data = SharedData::default();
-    let jobs = check_all(args, &combinations, &seeds, &mut data)?;
+    let jobs = check_all(args, &combinations, &seeds, &mut data, zoo)?;
     files::create_folder(&args.out)?;
     let _lock = files::lock(&args.out)?;
     let results = args.out.join("results.jsonl");
@@ -46,7 +47,7 @@ pub(crate) fn sweep(args: &SweepArgs) -> anyhow::Result<ExitCode> {
     let mut scores = Vec::new();
     for job in &jobs {
         bar.set_message(format!("{} seed {}", job.setting, job.seed));
-        let keys = job.keys();
+        let keys = job.keys()?;
         let finished: Option<Vec<Score>> = keys.iter().map(|k| done.get(k).cloned()).collect();
         if let Some(finished) = finished {
             scores.extend(finished);
@@ -86,6 +87,7 @@ fn check_all(
     combinations: &[Vec<String>],
     seeds: &[i64],
     data: &mut SharedData,
+    zoo: &Zoo,
 ) -> anyhow::Result<Vec<Job>> {
     let mut jobs = Vec::new();
     // Only these can still fail when a run is wired up, and most sweeps vary neither.
@@ -101,9 +103,10 @@ fn check_all(
             // A sweep is after a setting; whoever wants the models runs that.
             changes.push(Override::new(&["runtime", "keep"], "none"));
             changes.extend(threads(args.threads));
-            let experiment = experiment(&args.experiment, &changes).with_context(in_combination)?;
+            let experiment =
+                experiment(&args.experiment, &changes, zoo).with_context(in_combination)?;
             let table = experiment.to_table();
-            let division = (table.get("data").map(ToString::to_string), experiment.seed());
+            let division = (table.get("data").map(ToString::to_string), experiment.seed);
             if wired.insert((division, network(&table))) {
                 let federation = data.federation(&experiment).with_context(in_combination)?;
                 experiment.plan_on(federation).with_context(in_combination)?;
@@ -125,7 +128,7 @@ struct SharedData(Option<(String, Federation)>);
 impl SharedData {
     fn federation(&mut self, experiment: &Experiment) -> anyhow::Result<Federation> {
         let table = experiment.to_table();
-        let key = format!("{:?} {}", table.get("data"), experiment.seed());
+        let key = format!("{:?} {}", table.get("data"), experiment.seed);
         match &self.0 {
             Some((known, federation)) if *known == key => Ok(federation.clone()),
             _ => {
@@ -139,14 +142,15 @@ impl SharedData {
 
 impl Job {
     /// What identifies a result, for each method. Threads do not change it, so they are no part.
-    fn keys(&self) -> Vec<String> {
+    fn keys(&self) -> anyhow::Result<Vec<String>> {
         let mut identity = self.experiment.to_table();
         identity.remove("runtime");
         identity.remove("method");
-        let key = |method: &MethodSetting| {
-            format!("{identity}|{}|{}|{}", method.name, method.parameters, method.train)
+        let key = |setting: &MethodSetting| {
+            let train = self.experiment.train_of(setting)?;
+            Ok(format!("{identity}|{}|{}|{train}", setting.name(), setting.method.parameters))
         };
-        self.experiment.methods().iter().map(key).collect()
+        self.experiment.methods.iter().map(key).collect()
     }
 
     /// Runs it; `None` if it was interrupted.
@@ -164,7 +168,7 @@ impl Job {
         }
         let log = RunLog::read(&folder.join(EVENTS_FILE))?;
         let rows = formant_report::rows(&log);
-        let methods = log.methods.iter().zip(&rows).zip(self.keys());
+        let methods = log.methods.iter().zip(&rows).zip(self.keys()?);
         let scores = methods.map(|((method, row), key)| {
             let tail: Vec<_> = method.evaluations.values().rev().take(TAIL).collect();
             let mean = |of: fn(&formant_report::Evaluation) -> Option<f64>| {

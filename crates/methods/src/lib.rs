@@ -1,5 +1,6 @@
 //! The [`Method`] trait and the zoo, one file per paper. No clock, no threads, no I/O.
 
+mod choice;
 mod ditto;
 mod entry;
 mod erased;

@@ -31,10 +31,10 @@ impl Summary {
         (round, state): (u64, &Value),
         broadcast: Option<&Value>,
     ) -> Result<Self, NetworkError> {
-        let plan = &owner.plan;
+        let (assignment, task) = (&owner.assignment, &owner.assignment.task);
         let mut summary = Self {
             rounds: round,
-            samples: plan.scored(owner.client).len(),
+            samples: assignment.scored().len(),
             personal: None,
             generic: None,
             fingerprint: crate::wire::fingerprint(&state.encode()?),
@@ -44,9 +44,9 @@ impl Summary {
         let mut worker = owner.worker();
         let parts = Parts { state: (round, state), broadcast: (round, broadcast) };
         let models = owner.models(&parts, &mut worker)?;
-        let mine = (&plan.federation.dataset.train, plan.scored(owner.client));
+        let mine = (&assignment.dataset.train, assignment.scored());
         let mut scored = |model: Option<_>| {
-            model.and_then(|model| score(&*plan.network, model, mine, &mut worker))
+            model.and_then(|model| score(&*task.network, model, mine, &mut worker))
         };
         summary.generic = scored(models.generic.as_ref());
         summary.personal = scored(models.personal.as_ref());

@@ -51,14 +51,14 @@ pub(crate) struct Done {
 impl Job {
     /// Aggregates and reports to the actor; scores the generic model while clients train on.
     pub(crate) fn run(self, server: Value) {
-        let plan = &self.core.wiring.plan;
+        let task = &self.core.wiring.task;
         let round = self.round;
-        let is_last = round as usize == plan.rounds;
-        let is_scored = is_last || (round as usize).is_multiple_of(plan.evaluation.every);
+        let is_last = round as usize == task.rounds;
+        let is_scored = is_last || (round as usize).is_multiple_of(task.evaluation.every);
         let result = self.aggregate(server, is_last);
         let later = match &result {
             Ok(Aggregation { server, outcome: Ok(_), .. }) if !is_last => {
-                let model = plan.methods[0].method.global_model(server);
+                let model = task.method.method.global_model(server);
                 model.ok().flatten().map(std::borrow::Cow::into_owned)
             }
             _ => None,
@@ -100,21 +100,19 @@ impl Job {
     }
 
     fn sum(&self, server: &mut Value) -> Result<(), MethodError> {
-        let plan = &self.core.wiring.plan;
-        let method_plan = self.core.wiring.method();
-        let method = &*method_plan.method;
-        let rules = plan.rules(method_plan);
+        let task = &self.core.wiring.task;
+        let method = &*task.method.method;
         let now = if self.uploads.iter().any(|(_, round)| *round < self.round) {
             Some(method.broadcast(server)?)
         } else {
             None
         };
         let mut parcels =
-            self.uploads.iter().map(|upload| self.parcel(*upload, now.as_ref(), &rules));
-        let rng = Rng::new(plan.seed, Stream::Server, self.round, 0);
-        let clients = plan.federation.clients.len();
+            self.uploads.iter().map(|upload| self.parcel(*upload, now.as_ref(), &task.rules));
+        let rng = Rng::new(task.seed, Stream::Server, self.round, 0);
+        let clients = task.rules.clients;
         let round = self.round as usize;
-        let mut central = Central { network: &*plan.network, rng, round, clients };
+        let mut central = Central { network: &*task.network, rng, round, clients };
         method.aggregate(server, &mut parcels, &mut central)
     }
 
@@ -153,15 +151,15 @@ impl Job {
 
     /// Scores a model on the dataset's own test images, if they are here.
     fn score(&self, model: &formant_numerics::Model) -> Option<(Score, f64)> {
-        let plan = &self.core.wiring.plan;
+        let network = &*self.core.wiring.task.network;
         let started = Instant::now();
-        let images = &plan.federation.dataset.test;
+        let images = &self.core.wiring.test;
         if images.is_empty() {
             return None;
         }
         let indices: Vec<u32> = (0..images.len() as u32).collect();
-        let mut worker = Worker::new(&*plan.network, BATCH);
-        let score = score(&*plan.network, model, (images, &indices), &mut worker)?;
+        let mut worker = Worker::new(network, BATCH);
+        let score = score(network, model, (images, &indices), &mut worker)?;
         Some((score, started.elapsed().as_secs_f64()))
     }
 }

@@ -165,7 +165,7 @@ fn plausible(core: &Core, client: usize, upload: &Value, broadcast: &Value) -> R
     if sent.iter().any(|vector| vector.iter().any(|x| !x.is_finite())) {
         return Err(Fault::in_content("not-finite", "it has values that are no numbers"));
     }
-    let network = &*core.wiring.plan.network;
+    let network = &*core.wiring.task.network;
     method
         .check_upload(client, upload, broadcast, network)
         .map_err(|error| Fault::in_content("wrong-shape", error.to_string()))?;

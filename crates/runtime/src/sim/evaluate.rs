@@ -6,8 +6,8 @@ use super::shelf::Shelf;
 use super::turns::Turns;
 use crate::event::{Candidate, Evaluated, PersonalScore, Score};
 use crate::store::Store;
-use crate::{RuntimeError, score};
-use formant_data::{Images, Split};
+use crate::{RuntimeError, Scored, score};
+use formant_data::Images;
 use formant_methods::{MethodError, Value};
 use formant_numerics::vector::WeightedMean;
 use formant_numerics::{Model, NumericsError, Worker};
@@ -143,11 +143,11 @@ impl Course<'_> {
     fn score_global(&self, model: &Model, crew: &mut Crew) -> Result<Score, RuntimeError> {
         let data = &self.plan.federation;
         let (images, indices): (&Images, Vec<u32>) = match self.plan.evaluation.split {
-            Split::Validation => {
+            Scored::Validation => {
                 let union = data.clients.iter().flat_map(|c| &c.validation).copied().collect();
                 (&data.dataset.train, union)
             }
-            _ => (&data.dataset.test, (0..data.dataset.test.len() as u32).collect()),
+            Scored::Test => (&data.dataset.test, (0..data.dataset.test.len() as u32).collect()),
         };
         let jobs: Vec<&[u32]> = indices.chunks(EVALUATION_JOB).collect();
         let parts = crew.run(&jobs, |indices, hand| {
