@@ -2,6 +2,7 @@
 
 use crate::{ExperimentError, Settings};
 use formant_federation::Until;
+use formant_methods::Moment;
 use formant_runtime::Scored;
 
 /// Refuses settings that are right by themselves but nonsense together.
@@ -22,8 +23,9 @@ fn check_rules(settings: &Settings) -> Result<(), ExperimentError> {
     if let Some((fault, remedy)) = protocol.fault() {
         return Err(ExperimentError::combination(format!("[federation]: {fault}"), remedy));
     }
+    let at = Moment { round: 1, rounds: settings.rounds };
     for setting in &settings.methods {
-        if !protocol.is_synchronous() && !setting.method.method.allows_stale_uploads() {
+        if !protocol.is_synchronous() && !setting.method.method.hints(at).stale_uploads {
             return Err(ExperimentError::combination(
                 format!(
                     "`{}` needs synchronous rounds: every upload answers the newest broadcast, and nobody is left behind",

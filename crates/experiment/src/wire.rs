@@ -5,7 +5,7 @@ use crate::{Experiment, ExperimentError, OneMethod, combination, room};
 use formant_data::{ClientData, Dataset, Federation};
 use formant_federation::Protocol;
 use formant_model::Card;
-use formant_numerics::{Network, Part};
+use formant_numerics::{Cpu, Engine, Part};
 use formant_runtime::event::{ClientSize, FORMAT, MethodInfo, RunStarted};
 use formant_runtime::{Footprint, Load, RunPlan, Scored, Task};
 use toml::Table;
@@ -29,13 +29,13 @@ impl Experiment {
         memory: Option<u64>,
     ) -> Result<RunPlan, ExperimentError> {
         combination::check_clock(self)?;
-        let network = self.build_network(&federation.dataset)?;
+        let engine = self.engine(&federation.dataset)?;
         let sizes = federation.clients.iter().map(|data| self.size_of(data)).collect();
         let clients = federation.clients.len();
         let plan = RunPlan {
-            header: self.header(&federation.dataset, &*network, sizes),
+            header: self.header(&federation.dataset, &*engine, sizes),
             card: self.card(&federation.dataset),
-            network,
+            engine,
             federation,
             methods: self.methods.iter().map(|method| method.plan(&self.training)).collect(),
             seed: self.seed,
@@ -53,8 +53,8 @@ impl Experiment {
         Ok(plan)
     }
 
-    /// The network for the images of a dataset, if all methods can train it.
-    fn build_network(&self, dataset: &Dataset) -> Result<Box<dyn Network>, ExperimentError> {
+    /// What trains the network on the samples of a dataset, if all methods can have it trained.
+    fn engine(&self, dataset: &Dataset) -> Result<Box<dyn Engine>, ExperimentError> {
         let network = self.network.build(dataset.shape, dataset.classes)?;
         let entries = self.methods.iter().map(|setting| setting.method.method.entry());
         if let Some(entry) = entries.into_iter().find(|entry| entry.needs_body)
@@ -66,7 +66,7 @@ impl Experiment {
                 "choose a network with hidden layers, such as mlp or lenet5",
             ));
         }
-        Ok(network)
+        Ok(Box::new(Cpu::new(network)))
     }
 
     /// What all model files of the run say alike.
@@ -90,7 +90,7 @@ impl Experiment {
     fn header(
         &self,
         dataset: &Dataset,
-        network: &dyn Network,
+        engine: &dyn Engine,
         clients: Vec<ClientSize>,
     ) -> RunStarted {
         let methods = self.methods.iter().map(|setting| {
@@ -114,7 +114,7 @@ impl Experiment {
             rounds: self.rounds,
             config: json(&self.to_table()),
             network: self.network.name.clone(),
-            parameters: network.layout().parameters(),
+            parameters: engine.network().layout().parameters(),
             dataset: dataset.name.clone(),
             split: self.evaluation.split.word().into(),
             global_test: match self.evaluation.split {
@@ -149,7 +149,7 @@ impl OneMethod {
         dataset: &Dataset,
         side: Side<'_>,
     ) -> Result<(Task, RunStarted), ExperimentError> {
-        let network = self.build_network(dataset)?;
+        let engine = self.engine(dataset)?;
         // Nobody knows what others hold.
         let mut sizes = vec![ClientSize { train: 0, test: 0 }; self.data.clients];
         if let Side::Client { place, data } = side
@@ -157,7 +157,7 @@ impl OneMethod {
         {
             *own = self.size_of(data);
         }
-        let header = self.header(dataset, &*network, sizes);
+        let header = self.header(dataset, &*engine, sizes);
         let method = self.method().plan(&self.training);
         let held = match side {
             Side::Server => 0,
@@ -165,7 +165,7 @@ impl OneMethod {
         };
         let own = header.clients.iter().map(|size| size.test);
         let load = Load {
-            network: &*network,
+            engine: &*engine,
             methods: if held > 0 { std::slice::from_ref(&method) } else { &[] },
             held,
             scored: own.fold(header.global_test, usize::max),
@@ -175,7 +175,7 @@ impl OneMethod {
         let task = Task {
             rules: method.rules(self.protocol()),
             method,
-            network,
+            engine,
             seed: self.seed,
             rounds: self.rounds,
             evaluation: self.evaluation.plan(),

@@ -59,6 +59,13 @@ pub struct Degenerate {
     pub becomes: &'static str,
 }
 
+impl Degenerate {
+    /// With these values of these keys the method is another one.
+    pub const fn when(values: &'static [(&'static str, f64)], becomes: &'static str) -> Self {
+        Self { values, becomes }
+    }
+}
+
 /// Makes a method from hyper-parameters that its keys have checked; an error says why not.
 pub type Build = fn(Entry, Table) -> Result<Arc<dyn ErasedMethod>, String>;
 
@@ -169,7 +176,9 @@ impl Entry {
     }
 }
 
-fn erase<M: Method + DeserializeOwned>(
+/// Makes a method of type `M`: what [`Entry::of`] builds with, and what an entry of several types chooses
+/// from.
+pub fn erase<M: Method + DeserializeOwned>(
     entry: Entry,
     table: Table,
 ) -> Result<Arc<dyn ErasedMethod>, String> {

@@ -1,6 +1,8 @@
 //! The [`Method`] trait and the zoo, one file per paper. No clock, no threads, no I/O.
 
+mod averaging;
 mod choice;
+mod combine;
 mod ditto;
 mod entry;
 mod erased;
@@ -21,8 +23,12 @@ mod scd;
 pub mod schema;
 mod zoo;
 
+pub use averaging::{Averaging, Generic, Personal};
+pub use combine::{
+    BySamples, Combine, Combining, Equally, Mean, Receive, Uploads, Weigh, WeightedAverage,
+};
 pub use ditto::Ditto;
-pub use entry::{ALLOW_DEGENERATE, Build, Built, Degenerate, Entry};
+pub use entry::{ALLOW_DEGENERATE, Build, Built, Degenerate, Entry, erase};
 pub use erased::{ErasedMethod, Parcel, Value};
 pub use error::MethodError;
 pub use fedavg::FedAvg;
@@ -32,10 +38,10 @@ pub use feddyn::FedDyn;
 pub use fedgen::{FedGen, Taught};
 pub use fedprox::FedProx;
 pub use fedrep::FedRep;
-pub use fedrod::FedRod;
-pub use local::{Central, Local, Meter, Patience, PhaseSettings, Step};
+pub use fedrod::{FedRod, FedRodHypernetwork};
+pub use local::{Central, Loan, Local, PhaseSettings, Step, Training};
 pub use local_only::LocalOnly;
-pub use method::{Message, Method, State, Upload, Uploads, weighted_mean};
+pub use method::{Hints, Message, Method, Moment, Passes, State, Upload};
 pub use pfedme::PFedMe;
 pub use scd::Scd;
 pub use zoo::Zoo;

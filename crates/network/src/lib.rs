@@ -42,7 +42,6 @@ mod durable;
 mod error;
 pub mod identity;
 mod journal;
-mod score;
 pub mod server;
 mod settings;
 mod stream;

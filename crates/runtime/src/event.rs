@@ -4,6 +4,7 @@
 //! kinds that they do not know; a field is never given a second meaning. From format 2 on, every line
 //! ends with a check that hangs on the line before ([`crate::seal`]).
 
+use formant_numerics::Tally;
 use serde::{Deserialize, Deserializer, Serialize};
 
 /// The version of this vocabulary, in every log's first line.
@@ -306,6 +307,15 @@ pub struct Score {
     /// Mean cross-entropy.
     #[serde(deserialize_with = "figure")]
     pub loss: f64,
+}
+
+impl Score {
+    /// What a model has on so many samples; none if there are none.
+    pub fn of(tally: Tally, samples: usize) -> Option<Self> {
+        let count = samples as f64;
+        (samples > 0)
+            .then(|| Self { accuracy: tally.right as f64 / count, loss: tally.loss / count })
+    }
 }
 
 /// Accuracy of all clients' personal models. A client without samples to score on counts nowhere.

@@ -1,7 +1,7 @@
 //! How much memory there is, and how much a run takes at the very least.
 
-use crate::{EVALUATION_BATCH, MethodPlan, RunPlan};
-use formant_numerics::Network;
+use crate::{MethodPlan, RunPlan};
+use formant_numerics::{EVALUATION_BATCH, Engine};
 use std::fs;
 use std::path::Path;
 
@@ -23,8 +23,8 @@ pub struct Footprint {
 
 /// What a machine has to do, as far as memory goes.
 pub struct Load<'a> {
-    /// The network.
-    pub network: &'a dyn Network,
+    /// What trains and scores.
+    pub engine: &'a dyn Engine,
     /// The methods that are trained here; none where there is no data to train on.
     pub methods: &'a [MethodPlan],
     /// Training samples of the largest client.
@@ -42,7 +42,7 @@ impl Footprint {
         let trainers = clients.iter().filter(|data| !data.train.is_empty()).count();
         let locally = (0..clients.len()).map(|client| plan.scored(client).len());
         Self::under(&Load {
-            network: &*plan.network,
+            engine: &*plan.engine,
             methods: if trainers > 0 { &plan.methods } else { &[] },
             held: clients.iter().map(|data| data.train.len()).max().unwrap_or(0),
             scored: locally.fold(plan.scored_globally(), usize::max),
@@ -53,9 +53,9 @@ impl Footprint {
 
     /// What a load takes.
     pub fn under(load: &Load<'_>) -> Self {
-        let layout = load.network.layout();
+        let layout = load.engine.network().layout();
         let model = 4 * (layout.parameters() as u64).saturating_add(layout.buffer_values() as u64);
-        let scoring = load.network.workspace_bytes(load.scored.min(EVALUATION_BATCH), false);
+        let scoring = load.engine.pass_bytes(load.scored.min(EVALUATION_BATCH), false);
         let trained = load.methods.iter().map(|method| training(load, method, model));
         let (worker, batch) = trained.fold((scoring, scoring), Ord::max);
         let workers = load.workers;
@@ -78,7 +78,7 @@ impl Footprint {
 fn training(load: &Load<'_>, method: &MethodPlan, model: u64) -> (u64, u64) {
     let sgd = [method.shared.first.sgd, method.personal.first.sgd];
     let copies = if sgd.iter().all(formant_numerics::Sgd::is_plain) { 2 } else { 3 };
-    let batch = load.network.workspace_bytes(method.largest_batch(load.held), true);
+    let batch = load.engine.pass_bytes(method.largest_batch(load.held), true);
     (model.saturating_mul(copies).saturating_add(batch), batch)
 }
 

@@ -1,20 +1,20 @@
 //! A run, fully decided: what the simulator executes.
 
 use crate::event::RunStarted;
-use crate::{Desk, Keep, Profile};
-use formant_data::{ClientData, Federation, Images};
+use crate::{Aggregator, Desk, Keep, Profile};
+use formant_data::{ClientData, Federation};
 use formant_federation::{Personal, Protocol};
-use formant_methods::{ErasedMethod, PhaseSettings};
+use formant_methods::{ErasedMethod, Moment, PhaseSettings, WeightedAverage};
 use formant_model::Card;
-use formant_numerics::{Model, Network, Rng, Sgd, Stream};
+use formant_numerics::{Engine, Model, Rng, Samples, Sgd, Stream};
 use std::sync::Arc;
 
 /// Everything that a run needs; no key is looked up later.
 pub struct RunPlan {
     /// The log's first line.
     pub header: RunStarted,
-    /// The network that all models belong to.
-    pub network: Box<dyn Network>,
+    /// Trains and scores models, and knows the network that they belong to.
+    pub engine: Box<dyn Engine>,
     /// Data and clients.
     pub federation: Federation,
     /// The methods, run one after the other.
@@ -70,8 +70,8 @@ impl RunPlan {
 /// One method with all that a server and its clients agree on: what they hold in common, and nobody's
 /// data. Each of them computes its own part of it.
 pub struct Task {
-    /// The network that all models belong to.
-    pub network: Box<dyn Network>,
+    /// Trains and scores models, and knows the network that they belong to.
+    pub engine: Box<dyn Engine>,
     /// The method.
     pub method: MethodPlan,
     /// How a round of it proceeds.
@@ -87,11 +87,16 @@ pub struct Task {
 }
 
 impl Task {
-    /// A client's place of work: all images that it has, and which of them it trains on.
-    pub fn desk<'a>(&'a self, client: usize, images: &'a Images, train: &'a [u32]) -> Desk<'a> {
+    /// A client's place of work: all samples that it has, and which of them it trains on.
+    pub fn desk<'a>(
+        &'a self,
+        client: usize,
+        samples: &'a dyn Samples,
+        train: &'a [u32],
+    ) -> Desk<'a> {
         Desk {
-            network: &*self.network,
-            images,
+            network: self.engine.network(),
+            samples,
             train,
             seed: self.seed,
             rounds: self.rounds,
@@ -100,9 +105,20 @@ impl Task {
         }
     }
 
+    /// The server's half of a round.
+    pub fn aggregator(&self) -> Aggregator<'_> {
+        Aggregator {
+            network: self.engine.network(),
+            method: &self.method,
+            rules: &self.rules,
+            seed: self.seed,
+            combine: &WeightedAverage,
+        }
+    }
+
     /// The model that everybody starts from.
     pub fn init(&self) -> Model {
-        self.network.init(&mut Rng::new(self.seed, Stream::Init, 0, 0))
+        self.engine.network().init(&mut Rng::new(self.seed, Stream::Init, 0, 0))
     }
 }
 
@@ -160,7 +176,9 @@ pub struct MethodPlan {
 impl MethodPlan {
     /// How its rounds proceed under rules for methods with a personal phase.
     pub fn rules(&self, rules: Protocol) -> Protocol {
-        let personal = Personal { exists: self.method.has_personal_phase(), ..rules.personal };
+        let at = Moment { round: 1, rounds: rules.rounds as usize };
+        let exists = self.method.hints(at).personal_phase;
+        let personal = Personal { exists, ..rules.personal };
         Protocol { personal, ..rules }
     }
 

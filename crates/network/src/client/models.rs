@@ -7,8 +7,8 @@ use crate::error::NetworkError;
 use formant_methods::{MethodError, Value};
 use formant_model::folder::{GENERIC, OWN};
 use formant_model::{Role, encode};
-use formant_numerics::{Model, Worker};
-use formant_runtime::{EVALUATION_BATCH, RuntimeError, Task};
+use formant_numerics::{EVALUATION_BATCH, Model, Worker};
+use formant_runtime::{RuntimeError, Task};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -41,16 +41,16 @@ pub(crate) struct Models {
 
 impl Owner {
     /// Memory for making and scoring models.
-    pub(crate) fn worker(&self) -> Worker {
+    pub(crate) fn worker(&self) -> Box<dyn Worker> {
         let batch = self.assignment.largest_batch().max(EVALUATION_BATCH);
-        Worker::new(&*self.assignment.task.network, batch)
+        self.assignment.task.engine.worker(batch)
     }
 
     /// Makes both models as an evaluation does; nothing that training sees is changed.
     pub(crate) fn models(
         &self,
         parts: &Parts<'_>,
-        worker: &mut Worker,
+        worker: &mut dyn Worker,
     ) -> Result<Models, NetworkError> {
         let task = &self.assignment.task;
         let generic = generic_model(task, parts.broadcast.1)?;
@@ -92,7 +92,8 @@ impl Owner {
         let path = self.folder.join(file);
         let task = &self.assignment.task;
         let card = task.card_of(role, round as usize);
-        let bytes = encode(task.network.layout(), &card, model).map_err(RuntimeError::from)?;
+        let layout = task.engine.network().layout();
+        let bytes = encode(layout, &card, model).map_err(RuntimeError::from)?;
         durable::write(&path, &bytes)?;
         Ok(Some(path))
     }
@@ -101,7 +102,7 @@ impl Owner {
 /// The generic model in a broadcast, if a whole one is in it.
 fn generic_model(task: &Task, broadcast: &Value) -> Result<Option<Model>, NetworkError> {
     let method = &*task.method.method;
-    let layout = task.network.layout();
+    let layout = task.engine.network().layout();
     let vectors = method.broadcast_vectors(broadcast)?;
     let [parameters, buffers, ..] = vectors[..] else { return Ok(None) };
     let is_whole = parameters.len() == layout.parameters()
@@ -160,7 +161,7 @@ impl Scribe {
             let mut worker = None;
             while let Some(order) = own.next() {
                 let worker = worker.get_or_insert_with(|| owner.worker());
-                if let Err(error) = follow(&owner, &order, worker) {
+                if let Err(error) = follow(&owner, &order, &mut **worker) {
                     // The run does not depend on these files, and the last ones are written by it.
                     warn!(folder = %owner.folder.display(), %error, "the model files are not renewed");
                 }
@@ -190,7 +191,7 @@ impl Drop for Scribe {
     }
 }
 
-fn follow(owner: &Owner, order: &Order, worker: &mut Worker) -> Result<(), NetworkError> {
+fn follow(owner: &Owner, order: &Order, worker: &mut dyn Worker) -> Result<(), NetworkError> {
     let state = owner.assignment.task.method.method.decode_client(&order.state.1)?;
     let parts = Parts {
         state: (order.state.0, &state),

@@ -69,7 +69,7 @@ impl Assignment {
 
     /// The client's place of work.
     pub(crate) fn desk(&self) -> Desk<'_> {
-        self.task.desk(self.client, &self.dataset.train, &self.data.train)
+        self.task.desk(self.client, &*self.dataset.train, &self.data.train)
     }
 
     /// Samples that it trains on.

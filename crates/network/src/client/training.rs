@@ -3,9 +3,10 @@
 use super::mind::Notice;
 use super::plan::Assignment;
 use formant_federation::Until;
-use formant_methods::{Patience, Value};
+use formant_methods::Value;
+use formant_numerics::Patience;
 use formant_runtime::event::Phase;
-use formant_runtime::{Desk, Hand, PhaseRecord, RuntimeError};
+use formant_runtime::{Desk, Hand, Lasting, PhaseRecord, RuntimeError};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Sender};
@@ -42,7 +43,7 @@ impl Trainer {
         let flag = stop.clone();
         std::thread::spawn(move || {
             let desk = assignment.desk();
-            let mut hand = Hand::new(&*assignment.task.network, assignment.largest_batch());
+            let mut hand = Hand::new(&*assignment.task.engine, assignment.largest_batch());
             for job in inbox {
                 let trained = train(&desk, job, &mut hand, &flag);
                 if notices.send(Notice::Trained(Box::new(trained))).is_err() {
@@ -84,7 +85,8 @@ fn train(
                 Until::Epochs => Patience::Epochs,
                 Until::Broadcast => Patience::Flag(stop),
             };
-            let record = desk.personal((at, patience), &mut state, (&broadcast, &sent), hand)?;
+            let lasting = Lasting { round: at, patience };
+            let record = desk.personal(lasting, &mut state, &broadcast, &sent, hand)?;
             (Phase::Personal, None, record)
         }
     };

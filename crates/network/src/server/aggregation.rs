@@ -8,10 +8,9 @@ use super::vault::{self, Kept};
 use crate::codec::expand;
 use crate::durable::Named;
 use crate::error::NetworkError;
-use crate::score::{BATCH, score};
-use formant_federation::Protocol;
-use formant_methods::{Central, MethodError, Parcel, Value};
-use formant_numerics::{Rng, Stream, Worker};
+use formant_methods::{MethodError, Value};
+use formant_numerics::EVALUATION_BATCH;
+use formant_runtime::Arrival;
 use formant_runtime::event::Score;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -100,43 +99,15 @@ impl Job {
     }
 
     fn sum(&self, server: &mut Value) -> Result<(), MethodError> {
-        let task = &self.core.wiring.task;
-        let method = &*task.method.method;
-        let now = if self.uploads.iter().any(|(_, round)| *round < self.round) {
-            Some(method.broadcast(server)?)
-        } else {
-            None
-        };
-        let mut parcels =
-            self.uploads.iter().map(|upload| self.parcel(*upload, now.as_ref(), &task.rules));
-        let rng = Rng::new(task.seed, Stream::Server, self.round, 0);
-        let clients = task.rules.clients;
-        let round = self.round as usize;
-        let mut central = Central { network: &*task.network, rng, round, clients };
-        method.aggregate(server, &mut parcels, &mut central)
-    }
-
-    /// Reads one upload. One that answers an older broadcast is turned into one that answers the
-    /// newest.
-    fn parcel(
-        &self,
-        (client, round): (usize, u64),
-        now: Option<&Value>,
-        rules: &Protocol,
-    ) -> Result<Parcel, MethodError> {
-        let storage = |error: String| MethodError::Storage(error);
-        let (header, mut message) = read_kept(&self.core, &self.received, (client, round))
-            .map_err(|error| storage(error.to_string()))?;
-        let staleness = self.round.saturating_sub(round);
-        let mut weight = header.samples as f64;
-        if let (Some(now), true) = (now, staleness > 0) {
-            let answered = self.broadcast(round).map_err(|error| storage(error.to_string()))?;
-            let (change, share) = rules.shares(staleness);
-            weight *= share;
-            self.core.wiring.method().method.rebase(&mut message, &answered, now, change)?;
-        }
-        let staleness = staleness as usize;
-        Ok(Parcel { client, weight, staleness, message })
+        let storage = |error: NetworkError| MethodError::Storage(error.to_string());
+        let mut arrivals = self.uploads.iter().map(|&(client, answered)| {
+            let kept = read_kept(&self.core, &self.received, (client, answered));
+            let (header, message) = kept.map_err(storage)?;
+            Ok(Arrival { client, answered, samples: header.samples as f64, message })
+        });
+        let older = |round| self.broadcast(round).map(Arc::new).map_err(storage);
+        let aggregator = self.core.wiring.task.aggregator();
+        aggregator.aggregate(self.round, server, &mut arrivals, &older)
     }
 
     fn broadcast(&self, round: u64) -> Result<Value, NetworkError> {
@@ -151,15 +122,12 @@ impl Job {
 
     /// Scores a model on the dataset's own test images, if they are here.
     fn score(&self, model: &formant_numerics::Model) -> Option<(Score, f64)> {
-        let network = &*self.core.wiring.task.network;
+        let wiring = &self.core.wiring;
         let started = Instant::now();
-        let images = &self.core.wiring.test;
-        if images.is_empty() {
-            return None;
-        }
-        let indices: Vec<u32> = (0..images.len() as u32).collect();
-        let mut worker = Worker::new(network, BATCH);
-        let score = score(network, model, (images, &indices), &mut worker)?;
+        let samples = &*wiring.test;
+        let indices: Vec<u32> = (0..samples.len() as u32).collect();
+        let tally = wiring.task.engine.worker(EVALUATION_BATCH).score(model, samples, &indices);
+        let score = Score::of(tally, indices.len())?;
         Some((score, started.elapsed().as_secs_f64()))
     }
 }

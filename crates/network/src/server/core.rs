@@ -130,7 +130,8 @@ impl Core {
         }
         let task = &self.wiring.task;
         let card = task.card_of(Role::Generic, round as usize);
-        let bytes = encode(task.network.layout(), &card, model).map_err(RuntimeError::from)?;
+        let layout = task.engine.network().layout();
+        let bytes = encode(layout, &card, model).map_err(RuntimeError::from)?;
         durable::write(&self.folder.join(GENERIC), &bytes)?;
         *kept = round;
         Ok(())

@@ -3,10 +3,12 @@
 
 use crate::error::NetworkError;
 use crate::settings::ServerSettings;
-use formant_data::{Dataset, Images};
+use formant_data::Dataset;
 use formant_experiment::{Data, OneMethod, Side};
+use formant_numerics::Samples;
 use formant_runtime::event::RunStarted;
 use formant_runtime::{MethodPlan, Task};
+use std::sync::Arc;
 use toml::Value;
 
 /// The settings with everything that follows from them.
@@ -15,8 +17,8 @@ pub(crate) struct Wiring {
     pub(crate) task: Task,
     /// The first line of the event log.
     pub(crate) header: RunStarted,
-    /// What the generic model is scored on; empty if there are no images here.
-    pub(crate) test: Images,
+    /// What the generic model is scored on; empty if there are no samples here.
+    pub(crate) test: Arc<dyn Samples>,
     /// The resolved experiment as TOML, for clients.
     pub(crate) experiment: String,
 }

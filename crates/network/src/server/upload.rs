@@ -11,7 +11,7 @@ use crate::durable;
 use crate::error::NetworkError;
 use crate::wire::{confused, file_of, hex, is_file, proto};
 use formant_methods::Value;
-use formant_numerics::vector::{distance_squared, norm_squared};
+use formant_numerics::vector::{all_finite, distance_squared, norm_squared};
 use formant_runtime::RuntimeError;
 use serde::{Deserialize, Serialize};
 use std::fs::{File, OpenOptions};
@@ -162,10 +162,10 @@ fn plausible(core: &Core, client: usize, upload: &Value, broadcast: &Value) -> R
     let malformed =
         |error: formant_methods::MethodError| Fault::in_content("malformed", error.to_string());
     let sent = method.upload_vectors(upload).map_err(malformed)?;
-    if sent.iter().any(|vector| vector.iter().any(|x| !x.is_finite())) {
-        return Err(Fault::in_content("not-finite", "it has values that are no numbers"));
+    if !sent.iter().all(|vector| all_finite(vector)) {
+        return Err(Fault::in_content("not-finite", "it has values that are not finite"));
     }
-    let network = &*core.wiring.task.network;
+    let network = core.wiring.task.engine.network();
     method
         .check_upload(client, upload, broadcast, network)
         .map_err(|error| Fault::in_content("wrong-shape", error.to_string()))?;

@@ -6,11 +6,10 @@ use super::shelf::Shelf;
 use super::turns::Turns;
 use crate::event::{Candidate, Evaluated, PersonalScore, Score};
 use crate::store::Store;
-use crate::{RuntimeError, Scored, score};
-use formant_data::Images;
+use crate::{RuntimeError, Scored};
 use formant_methods::{MethodError, Value};
 use formant_numerics::vector::WeightedMean;
-use formant_numerics::{Model, NumericsError, Worker};
+use formant_numerics::{Model, NumericsError, Samples, Tally, Worker};
 use std::borrow::Cow;
 use std::time::Instant;
 
@@ -66,11 +65,10 @@ impl Course<'_> {
     /// Scores one model on every client's own samples.
     fn score_everywhere(&self, model: &Model, crew: &mut Crew) -> Result<Vec<f64>, RuntimeError> {
         let clients: Vec<usize> = (0..self.plan.federation.clients.len()).collect();
-        let images = &self.plan.federation.dataset.train;
+        let samples = &*self.plan.federation.dataset.train;
         crew.run(&clients, |client, hand| {
             let indices = self.plan.scored(*client);
-            let worker = &mut hand.worker;
-            let (right, _) = score(&*self.plan.network, model, images, indices, worker);
+            let Tally { right, .. } = hand.worker.score(model, samples, indices);
             Ok(right as f64 / indices.len() as f64)
         })
     }
@@ -85,7 +83,7 @@ impl Course<'_> {
         (crew, mean): (&mut Crew, Option<&Turns<MeanModel>>),
     ) -> Result<Vec<f64>, RuntimeError> {
         let clients: Vec<usize> = (0..self.plan.federation.clients.len()).collect();
-        let images = &self.plan.federation.dataset.train;
+        let samples = &*self.plan.federation.dataset.train;
         let _ahead = store.read_ahead(&clients);
         crew.run(&clients, |client, hand| {
             let turn = mean.map(|mean| mean.turn(*client));
@@ -94,13 +92,12 @@ impl Course<'_> {
                 *client,
                 broadcast,
                 store,
-                &mut hand.worker,
+                &mut *hand.worker,
                 |model, worker| {
                     let indices = self.plan.scored(*client);
                     // A model that diverges while it is fine-tuned gets nothing right.
-                    let right = model.map_or(0, |model| {
-                        score(&*self.plan.network, model, images, indices, worker).0
-                    });
+                    let right =
+                        model.map_or(0, |model| worker.score(model, samples, indices).right);
                     if let Some(turn) = turn {
                         let weight = self.plan.federation.clients[*client].train.len() as f64;
                         turn.take(|mean| model.into_iter().for_each(|m| mean.add(weight, m)));
@@ -123,8 +120,8 @@ impl Course<'_> {
         client: usize,
         broadcast: &Value,
         store: &Store<'_>,
-        worker: &mut Worker,
-        look: impl FnOnce(Option<&Model>, &mut Worker) -> T,
+        worker: &mut dyn Worker,
+        look: impl FnOnce(Option<&Model>, &mut dyn Worker) -> T,
     ) -> Result<T, RuntimeError> {
         let state = self.take_state(store, client)?;
         let desk = self.plan.desk(self.method, client);
@@ -142,21 +139,20 @@ impl Course<'_> {
 
     fn score_global(&self, model: &Model, crew: &mut Crew) -> Result<Score, RuntimeError> {
         let data = &self.plan.federation;
-        let (images, indices): (&Images, Vec<u32>) = match self.plan.evaluation.split {
+        let (samples, indices): (&dyn Samples, Vec<u32>) = match self.plan.evaluation.split {
             Scored::Validation => {
                 let union = data.clients.iter().flat_map(|c| &c.validation).copied().collect();
-                (&data.dataset.train, union)
+                (&*data.dataset.train, union)
             }
-            Scored::Test => (&data.dataset.test, (0..data.dataset.test.len() as u32).collect()),
+            Scored::Test => (&*data.dataset.test, (0..data.dataset.test.len() as u32).collect()),
         };
         let jobs: Vec<&[u32]> = indices.chunks(EVALUATION_JOB).collect();
-        let parts = crew.run(&jobs, |indices, hand| {
-            Ok(score(&*self.plan.network, model, images, indices, &mut hand.worker))
-        })?;
+        let parts =
+            crew.run(&jobs, |indices, hand| Ok(hand.worker.score(model, samples, indices)))?;
         let count = indices.len().max(1) as f64;
-        let right: usize = parts.iter().map(|(right, _)| right).sum();
-        let loss: f64 = parts.iter().map(|(_, loss)| loss).sum();
-        Ok(Score { accuracy: right as f64 / count, loss: loss / count })
+        let mut all = Tally::default();
+        parts.into_iter().for_each(|part| all.add(part));
+        Ok(Score { accuracy: all.right as f64 / count, loss: all.loss / count })
     }
 }
 

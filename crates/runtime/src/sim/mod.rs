@@ -72,7 +72,7 @@ pub fn run(
         start
     };
     let mut crew = Crew::new(plan);
-    let init = plan.network.init(&mut Rng::new(plan.seed, Stream::Init, 0, 0));
+    let init = plan.engine.network().init(&mut Rng::new(plan.seed, Stream::Init, 0, 0));
     while checkpoint.method < plan.methods.len() {
         let method = &plan.methods[checkpoint.method];
         let (index, rules) = (checkpoint.method, plan.rules(method));

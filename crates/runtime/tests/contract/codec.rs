@@ -51,7 +51,7 @@ fn an_upload_is_checked_before_it_counts() {
             by_hand.round();
             let method = &*plan.methods[0].method;
             let (sent, got) = (&by_hand.uploads[0], &by_hand.broadcast);
-            let check = |upload: &Value| method.check_upload(7, upload, got, &*plan.network);
+            let check = |upload: &Value| method.check_upload(7, upload, got, plan.engine.network());
             check(sent).unwrap();
             let count = method.upload_vectors(sent).unwrap().len();
             for place in 0..count {

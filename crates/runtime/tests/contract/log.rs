@@ -40,7 +40,7 @@ fn events_come_in_the_order_of_a_round() {
         let folder = Folder::new();
         let plan = case.plan();
         folder.run(&plan).unwrap();
-        let personal = plan.methods[0].method.has_personal_phase();
+        let personal = plan.rules(&plan.methods[0]).personal.exists;
         let phases = if personal { 2 } else { 1 };
         let mut expected = vec!["run_started", "method_started"];
         for _ in 0..3 {
