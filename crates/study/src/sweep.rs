@@ -44,7 +44,7 @@ impl Sweep {
     ) -> Result<Self, StudyError> {
         let own;
         let seeds = if seeds.is_empty() {
-            own = [draft.experiment(&[])?.seed() as i64];
+            own = [draft.experiment(&[])?.seed as i64];
             &own
         } else {
             seeds
@@ -88,7 +88,7 @@ impl Sweep {
         let mut scores = Vec::new();
         for job in &self.jobs {
             observer.job_started(job);
-            let of_job = if let Some(finished) = results.all(&job.keys()) {
+            let of_job = if let Some(finished) = results.all(&job.keys()?) {
                 finished
             } else {
                 let Some(fresh) = job.run(folder, &mut self.data, stop)? else { return Ok(None) };
@@ -125,7 +125,7 @@ impl Wiring {
     fn of(experiment: &Experiment) -> Self {
         let table = experiment.to_table();
         let section = |name: &str| table.get(name).map(ToString::to_string);
-        Self { data: section("data"), seed: experiment.seed(), network: section("network") }
+        Self { data: section("data"), seed: experiment.seed, network: section("network") }
     }
 }
 
@@ -136,7 +136,7 @@ struct SharedData(Option<(String, Federation)>);
 impl SharedData {
     fn federation(&mut self, experiment: &Experiment) -> Result<Federation, StudyError> {
         let table = experiment.to_table();
-        let key = format!("{:?} {}", table.get("data"), experiment.seed());
+        let key = format!("{:?} {}", table.get("data"), experiment.seed);
         match &self.0 {
             Some((known, federation)) if *known == key => Ok(federation.clone()),
             _ => {
@@ -156,14 +156,15 @@ impl SharedData {
 
 impl Job {
     /// What identifies a result, for each method. Threads do not change it, so they are no part.
-    fn keys(&self) -> Vec<String> {
+    fn keys(&self) -> Result<Vec<String>, StudyError> {
         let mut identity = self.experiment.to_table();
         identity.remove("runtime");
         identity.remove("method");
-        let key = |method: &MethodSetting| {
-            format!("{identity}|{}|{}|{}", method.name, method.parameters, method.train)
+        let key = |setting: &MethodSetting| {
+            let train = self.experiment.train_of(setting)?;
+            Ok(format!("{identity}|{}|{}|{train}", setting.name(), setting.method.parameters))
         };
-        self.experiment.methods().iter().map(key).collect()
+        self.experiment.methods.iter().map(key).collect()
     }
 
     /// Runs it; none if it was interrupted.
@@ -181,7 +182,7 @@ impl Job {
         }
         let log = RunLog::read(&folder.join(EVENTS_FILE))?;
         let rows = formant_report::rows(&log);
-        let methods = log.methods.iter().zip(&rows).zip(self.keys());
+        let methods = log.methods.iter().zip(&rows).zip(self.keys()?);
         Ok(Some(methods.map(|((method, row), key)| self.score(method, row, key)).collect()))
     }
 

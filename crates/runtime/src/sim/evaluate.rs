@@ -4,10 +4,9 @@ use super::Course;
 use super::crew::{Crew, EVALUATION_JOB};
 use super::shelf::Shelf;
 use super::turns::Turns;
-use crate::RuntimeError;
 use crate::event::{Candidate, Evaluated, PersonalScore, Score};
 use crate::store::Store;
-use formant_data::Split;
+use crate::{RuntimeError, Scored};
 use formant_methods::{MethodError, Value};
 use formant_numerics::vector::WeightedMean;
 use formant_numerics::{Model, NumericsError, Samples, Tally, Worker};
@@ -141,11 +140,11 @@ impl Course<'_> {
     fn score_global(&self, model: &Model, crew: &mut Crew) -> Result<Score, RuntimeError> {
         let data = &self.plan.federation;
         let (samples, indices): (&dyn Samples, Vec<u32>) = match self.plan.evaluation.split {
-            Split::Validation => {
+            Scored::Validation => {
                 let union = data.clients.iter().flat_map(|c| &c.validation).copied().collect();
                 (&*data.dataset.train, union)
             }
-            _ => (&*data.dataset.test, (0..data.dataset.test.len() as u32).collect()),
+            Scored::Test => (&*data.dataset.test, (0..data.dataset.test.len() as u32).collect()),
         };
         let jobs: Vec<&[u32]> = indices.chunks(EVALUATION_JOB).collect();
         let parts =
