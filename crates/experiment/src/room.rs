@@ -4,6 +4,7 @@ use crate::ExperimentError;
 use formant_numerics::{CATALOGUE, Family};
 use formant_runtime::Footprint;
 use formant_runtime::event::RunStarted;
+use formant_runtime::quantity::{count, memory};
 
 /// Refuses what takes more memory than there is; where the system does not tell, nothing is.
 pub(crate) fn check(
@@ -19,10 +20,10 @@ pub(crate) fn check(
     let problem = format!(
         "a run of `{}` with {} parameters ({}) takes at least {} of memory with {threads}, and {} are free",
         header.network,
-        grouped(header.parameters),
-        size(footprint.model),
-        size(footprint.bytes()),
-        size(there)
+        count(header.parameters as u64),
+        memory(footprint.model),
+        memory(footprint.bytes()),
+        memory(there)
     );
     Err(ExperimentError::combination(problem, remedy(&header.network, footprint, there)))
 }
@@ -47,31 +48,6 @@ fn remedy(network: &str, footprint: &Footprint, there: u64) -> String {
         return format!("make train.batch smaller, or {network}");
     }
     format!("{network}, or a machine with more memory")
-}
-
-/// "37.5 GiB".
-fn size(bytes: u64) -> String {
-    let units = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
-    let mut amount = bytes as f64 / 1024.0;
-    let mut unit = 0;
-    while amount >= 1024.0 && unit + 1 < units.len() {
-        amount /= 1024.0;
-        unit += 1;
-    }
-    format!("{amount:.1} {}", units[unit])
-}
-
-/// "10,079,600,010".
-fn grouped(number: usize) -> String {
-    let digits = number.to_string();
-    let mut text = String::new();
-    for (i, digit) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
 }
 
 #[cfg(test)]
