@@ -7,6 +7,7 @@ use crate::output::{colour_on_stdout, note, pasteable, print, print_json};
 use crate::progress::Bars;
 use anyhow::Context;
 use formant_experiment::{Experiment, Override, QUICKSTART};
+use formant_methods::Zoo;
 use formant_model::folder::MODELS;
 use formant_report::RunLog;
 use formant_runtime::quantity::{bytes, count};
@@ -17,13 +18,13 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::process::ExitCode;
 
-pub(crate) fn run(args: RunArgs) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(args: RunArgs, zoo: &Zoo) -> anyhow::Result<ExitCode> {
     // Everything that can be refused is refused before a folder is made.
     let (plan, run_dir) = if let Some(run_dir) = args.resume {
-        let experiment = folder::resumed_experiment(&run_dir, &threads(args.threads))?;
+        let experiment = folder::resumed_experiment(&run_dir, &threads(args.threads), zoo)?;
         (experiment.plan()?, run_dir)
     } else {
-        let experiment = experiment(&args.experiment, &threads(args.threads))?;
+        let experiment = experiment(&args.experiment, &threads(args.threads), zoo)?;
         if let Some(out) = &args.out {
             folder::check_unused(out)?;
         }
@@ -124,15 +125,19 @@ fn models_left_out(plan: &RunPlan) -> Option<String> {
 }
 
 /// The experiment of the command line, with some more changes.
-pub(crate) fn experiment(args: &ExperimentArgs, more: &[Override]) -> anyhow::Result<Experiment> {
-    Ok(draft(args, QUICKSTART)?.experiment(more)?)
+pub(crate) fn experiment(
+    args: &ExperimentArgs,
+    more: &[Override],
+    zoo: &Zoo,
+) -> anyhow::Result<Experiment> {
+    Ok(draft(args, QUICKSTART, zoo)?.experiment(more)?)
 }
 
 /// The experiment of the command line, or one that is built in, for a study to vary.
-pub(crate) fn draft(args: &ExperimentArgs, built_in: &str) -> anyhow::Result<Draft> {
+pub(crate) fn draft(args: &ExperimentArgs, built_in: &str, zoo: &Zoo) -> anyhow::Result<Draft> {
     let mut draft = match &args.experiment {
-        Some(path) => Draft::read(path)?,
-        None => Draft::new(built_in.parse().context("the built-in experiment")?),
+        Some(path) => Draft::read(path, zoo)?,
+        None => Draft::new(built_in.parse().context("the built-in experiment")?, zoo),
     };
     draft.choose_methods(&args.methods)?;
     for text in &args.set {

@@ -1,8 +1,8 @@
 //! The set on which generic models are scored, in parts that may be scored anywhere.
 
 use crate::event::Score;
-use crate::{Hand, RunPlan};
-use formant_data::Split;
+use crate::{Hand, RunPlan, Scored};
+
 use formant_numerics::{EVALUATION_BATCH, Model, Samples, Tally};
 
 /// Samples in one part.
@@ -20,11 +20,11 @@ impl<'p> GlobalSet<'p> {
     pub fn of(plan: &'p RunPlan) -> Self {
         let data = &plan.federation;
         let (samples, indices): (&dyn Samples, Vec<u32>) = match plan.evaluation.split {
-            Split::Validation => {
+            Scored::Validation => {
                 let union = data.clients.iter().flat_map(|c| &c.validation).copied().collect();
                 (&*data.dataset.train, union)
             }
-            _ => (&*data.dataset.test, (0..data.dataset.test.len() as u32).collect()),
+            Scored::Test => (&*data.dataset.test, (0..data.dataset.test.len() as u32).collect()),
         };
         Self { samples, indices }
     }

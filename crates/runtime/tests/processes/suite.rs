@@ -3,6 +3,7 @@
 use crate::executor::Processes;
 use crate::problem::{DENSE, FEDERATION, Fate, Folder, StopAfter, WITH_BUFFERS, cases};
 use formant_experiment::Experiment;
+use formant_methods::Zoo;
 use formant_runtime::event::Event;
 use formant_runtime::executor::{Executor, Threads};
 use formant_runtime::sim::{self, Outcome};
@@ -44,7 +45,7 @@ fn named(methods: &[&str]) -> Vec<String> {
 
 /// The plan of an experiment over the tiny federation: the same here and in every child.
 pub(crate) fn plan_of(experiment: &str) -> RunPlan {
-    let experiment = Experiment::parse(&experiment.parse().unwrap(), &[]).unwrap();
+    let experiment = Experiment::parse(&experiment.parse().unwrap(), &[], &Zoo::standard()).unwrap();
     experiment.plan_on(FEDERATION.clone()).unwrap()
 }
 
