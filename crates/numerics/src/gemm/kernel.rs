@@ -14,7 +14,7 @@ pub(crate) use pool::PairRow;
 pub(crate) use shifted::{ShiftedRow, Shifts};
 pub(crate) use simd::{LaneWork, Lanes, with_lanes};
 pub(crate) use sparse::Entries;
-pub(super) use unpacked::{Strides, unpacked_product};
+pub(super) use unpacked::{Steps, Strides, unpacked_product};
 
 /// The part of a tile that lies inside the target.
 #[derive(Clone, Copy)]

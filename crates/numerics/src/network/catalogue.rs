@@ -2,7 +2,7 @@
 
 use super::Graph;
 use super::builder::{Builder, ConvSpec};
-use super::resnet::{self, Block};
+use super::resnet::{self, Block, Stages};
 use super::tape::Tape;
 use crate::{NumericsError, Shape};
 use serde::{Deserialize, Serialize};
@@ -115,32 +115,37 @@ pub const CATALOGUE: &[Entry] = &[
         name: "lenet5",
         summary: "LeNet-5 with ReLU and maximum pooling (44,426 parameters on 28x28x1)",
         family: Family::Convolutional,
-        build: |spec, input, classes| convolutional(spec, (input, classes), [6, 16], &[120, 84]),
+        build: |spec, input, classes| convolutional(spec, input, classes, [6, 16], &[120, 84]),
     },
     Entry {
         name: "cnn",
         summary: "two 5x5 convolutions and a hidden layer of 512 (878,538 parameters on 32x32x3)",
         family: Family::Convolutional,
-        build: |spec, input, classes| convolutional(spec, (input, classes), [32, 64], &[512]),
+        build: |spec, input, classes| convolutional(spec, input, classes, [32, 64], &[512]),
     },
     Entry {
         name: "resnet18",
         summary: "residual network, basic blocks (11,173,962 parameters on 32x32x3)",
         family: Family::ResNet,
-        build: |spec, input, classes| residual(spec, input, classes, (Block::Basic, [2, 2, 2, 2])),
+        build: |spec, input, classes| {
+            residual(spec, input, classes, Stages { block: Block::Basic, depths: [2, 2, 2, 2] })
+        },
     },
     Entry {
         name: "resnet34",
         summary: "residual network, basic blocks (21,282,122 parameters on 32x32x3)",
         family: Family::ResNet,
-        build: |spec, input, classes| residual(spec, input, classes, (Block::Basic, [3, 4, 6, 3])),
+        build: |spec, input, classes| {
+            residual(spec, input, classes, Stages { block: Block::Basic, depths: [3, 4, 6, 3] })
+        },
     },
     Entry {
         name: "resnet50",
         summary: "residual network, bottleneck blocks (23,520,842 parameters on 32x32x3)",
         family: Family::ResNet,
         build: |spec, input, classes| {
-            residual(spec, input, classes, (Block::Bottleneck, [3, 4, 6, 3]))
+            let stages = Stages { block: Block::Bottleneck, depths: [3, 4, 6, 3] };
+            residual(spec, input, classes, stages)
         },
     },
 ];
@@ -259,7 +264,8 @@ impl NetworkSpec {
 /// Two unpadded 5x5 convolutions, each with ReLU and 2x2 maximum pooling, then hidden layers.
 fn convolutional(
     spec: &NetworkSpec,
-    (input, classes): (Shape, usize),
+    input: Shape,
+    classes: usize,
     channels: [usize; 2],
     hidden: &[usize],
 ) -> Result<Tape, NumericsError> {
@@ -281,13 +287,13 @@ fn residual(
     spec: &NetworkSpec,
     input: Shape,
     classes: usize,
-    shape: (Block, [usize; 4]),
+    stages: Stages,
 ) -> Result<Tape, NumericsError> {
     let mut net = Builder::new(input, classes);
     net.convolution = spec.convolution.unwrap_or_default();
     resnet::body(
         &mut net,
-        shape,
+        stages,
         spec.norm.unwrap_or(Norm::Batch),
         spec.stem.unwrap_or(Stem::by_size(input)),
         spec.width.unwrap_or(64),

@@ -2,7 +2,7 @@
 
 use super::tape::{Node, Op, Tape};
 use crate::layer::{EPSILON, Window};
-use crate::{Layout, Shape, Tensor};
+use crate::{Layout, Shape, Size, Tensor};
 use core::ops::Range;
 
 /// The layers of a network in the order in which they run.
@@ -48,7 +48,7 @@ pub enum GraphOp {
         /// `(outputs)`.
         bias: Option<String>,
         /// Height and width.
-        kernel: (usize, usize),
+        kernel: Size,
         /// In both directions.
         stride: usize,
         /// On each side.
@@ -154,7 +154,7 @@ fn output_shape(node: &Node, shapes: &[Shape]) -> Shape {
         Op::AveragePool(pool) => pool.window.output,
         Op::Linear(linear) => Shape::new(linear.outputs, 1, 1),
         Op::GlobalAveragePool(_) => Shape::new(input.channels, 1, 1),
-        Op::Flatten(..) => Shape::new(input.len(), 1, 1),
+        Op::Flatten { .. } => Shape::new(input.len(), 1, 1),
         Op::BatchNorm(_) | Op::GroupNorm(_) | Op::AddRelu(_) => input,
     }
 }
@@ -206,7 +206,7 @@ fn describe(node: &Node, layout: &Layout) -> GraphNode {
             (GraphOp::AveragePool { kernel, stride, padding }, false)
         }
         Op::GlobalAveragePool(_) => (GraphOp::GlobalAveragePool, false),
-        Op::Flatten(..) => (GraphOp::Flatten, false),
+        Op::Flatten { .. } => (GraphOp::Flatten, false),
         Op::AddRelu(other) => (GraphOp::Add { other: *other }, true),
     };
     GraphNode { op, input: node.input, output: node.output, relu }

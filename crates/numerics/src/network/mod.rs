@@ -3,17 +3,20 @@
 mod builder;
 mod catalogue;
 mod graph;
+mod plan;
 mod resnet;
 mod tape;
 #[cfg(test)]
 mod tests;
 mod timing;
+mod workspace;
 
 pub use catalogue::{CATALOGUE, Convolution, Family, NetworkSpec, Norm, Stem};
 pub use graph::{Graph, GraphNode, GraphOp};
-pub use tape::{Tape, Workspace};
+pub use tape::Tape;
 #[doc(hidden)]
 pub use timing::LayerTime;
+pub use workspace::Workspace;
 
 use crate::{Layout, Model, Rng, Shape};
 

@@ -28,5 +28,5 @@ mod columns;
 mod lanes;
 mod stages;
 
-pub(super) use columns::{Matrix, shape, smooth};
+pub(super) use columns::{Dimensions, Matrix, shape, smooth};
 pub(super) use lanes::{Bins, LANES, Lanes};
