@@ -1,13 +1,13 @@
 //! Matrix products over operands that pack themselves.
 //!
 //! `C (+)= A·B` in the BLIS manner: blocks of the depth are packed into narrow panels and a
-//! register tile runs over them. Two things justify our own driver beside the excellent `gemm`
+//! register tile runs over them. There are two reasons for our own driver instead of the `gemm`
 //! crate: an operand here may be a *convolution window* that is packed straight from the image,
 //! so that no column matrix is ever written ([`Windows`]); and nothing is allocated, because the
 //! panels live in the caller's [`Panels`]. The benchmark `matmul` compares the two.
 //!
 //! The sum over the depth runs in one fixed order (blocks of [`DEPTH_BLOCK`], fused multiply-add
-//! inside a block), whatever tile or instruction set is used: results are the same bits on every
+//! inside a block), for every tile and instruction set: results are the same bits on every
 //! machine.
 
 mod dot;
@@ -190,7 +190,7 @@ mod tests {
                         );
                     }
                     if i + 1 < m {
-                        // The gap between rows belongs to somebody else.
+                        // The gap between rows stays as it is.
                         assert_eq!(
                             c[i * stride + n..(i + 1) * stride],
                             start[i * stride + n..(i + 1) * stride]

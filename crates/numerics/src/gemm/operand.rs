@@ -162,7 +162,7 @@ impl Operand for WindowsTransposed<'_> {
         let mut corners = [0usize; DEPTH_BLOCK];
         let corners = &mut corners[..depth];
         self.0.corners(d0, corners);
-        // Taps of one kernel row are contiguous, whatever the stride.
+        // Taps of one kernel row are contiguous for every stride.
         let mut runs = [Run::default(); W];
         copy_runs(self.0.image, contiguous(&offsets[..lanes], &mut runs), corners, W, out);
     }

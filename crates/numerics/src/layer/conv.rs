@@ -5,8 +5,8 @@
 //! - forward: `Y[o, p] = Σ_d W[o, d] X[d, p]`, with `p` an output position and `d` a kernel tap;
 //! - weights: `dW[o, d] = Σ_p dY[o, p] X[d, p]`;
 //! - input: a stride-1 convolution that (almost) keeps its size is a convolution of the padded `dY`
-//!   with the flipped kernel; any other goes through columns `Wᵀ dY`, added back where they came
-//!   from.
+//!   with the flipped kernel; any other goes through columns `Wᵀ dY`, which are added back to the
+//!   places that they were taken from.
 
 use super::shifts::EntryMemory;
 use super::winograd::Winograd;
@@ -17,7 +17,7 @@ use crate::gemm::{
 use crate::{Shape, Size};
 use core::ops::Range;
 
-/// Output positions whose columns are made at a time on the way back to the input, about: whole
+/// About how many output positions have their columns made at a time for the input gradient: whole
 /// images are taken, at least one.
 const COLUMN_CHUNK: usize = 512;
 

@@ -16,12 +16,12 @@ pub(crate) struct Linear {
     pub(crate) relu: bool,
 }
 
-/// Inputs whose products are summed before the next ones are looked at, forward. Part of the
-/// results, as is the next: they fix the order of summation.
+/// Inputs whose products are summed before the next ones are read, forward. Part of the results, like
+/// the next constant: they fix the order of summation.
 const FORWARD_DEPTH: usize = 256;
-/// Outputs whose products are summed together on the way back.
+/// Outputs whose products are summed together in the backward pass.
 const BACKWARD_DEPTH: usize = 16;
-/// Up to this batch the way back reads the weights where they lie; beyond, packing them pays.
+/// Up to this batch the backward pass reads the weights where they lie; beyond, packing them pays off.
 const UNPACKED_BATCH: usize = 24;
 
 impl Linear {

@@ -169,7 +169,7 @@ impl MaxPool {
                     hit[2] & !(hit[0] | hit[1]),
                     hit[3] & !(hit[0] | hit[1] | hit[2]),
                 ];
-                // What stands there may be a NaN of an earlier client: it is dropped, not weighed.
+                // What is there may be a NaN of an earlier client: it is dropped, not multiplied.
                 let sum = |old: f32, i: usize| {
                     let part = if first[i] { d } else { 0.0 };
                     if accumulate { old + part } else { part }

@@ -2,7 +2,7 @@
 //! the image.
 //!
 //! - forward: sixteen neighbouring outputs of up to six channels are one register tile;
-//! - weights, behind a maximum pooling: at most one output of each window has a gradient (and none
+//! - weights, where a maximum pooling follows: at most one output of each window has a gradient (and none
 //!   where the ReLU is off), so the sum runs over these alone, a whole kernel row at a time.
 
 use super::Conv;

@@ -29,7 +29,7 @@ pub enum Stem {
 }
 
 impl Stem {
-    /// Beyond 64 pixels a 3x3 stem at full resolution is no longer what anybody trains.
+    /// Beyond 64 pixels a 3x3 stem at full resolution is not usual.
     fn by_size(input: Shape) -> Self {
         if input.height.max(input.width) <= 64 { Self::Cifar } else { Self::Imagenet }
     }
@@ -100,7 +100,7 @@ pub const CATALOGUE: &[Entry] = &[
     },
     Entry {
         name: "mlp",
-        summary: "fully connected layers with ReLU (hidden = [200] unless said otherwise)",
+        summary: "fully connected layers with ReLU (hidden = [200] by default)",
         family: Family::Mlp,
         build: |spec, input, classes| {
             let mut net = Builder::new(input, classes);
@@ -150,8 +150,8 @@ pub const CATALOGUE: &[Entry] = &[
     },
 ];
 
-/// Parameters of the largest network that is built: four terabytes of them. What is below can be
-/// multiplied by a batch and by a layer's overhead without overflow.
+/// Parameters of the largest network that is built: four terabytes. Smaller numbers can be multiplied
+/// by a batch and by a layer's overhead without overflow.
 const LARGEST: usize = 1_000_000_000_000;
 
 /// A network by name with its options.
@@ -166,19 +166,19 @@ const LARGEST: usize = 1_000_000_000_000;
 pub struct NetworkSpec {
     /// A name of the [`CATALOGUE`].
     pub name: String,
-    /// Residual networks: normalisation, batch unless said otherwise.
+    /// Residual networks: normalisation, batch by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub norm: Option<Norm>,
-    /// Residual networks: stem, by the size of the images unless said otherwise.
+    /// Residual networks: stem, by default chosen by the size of the images.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stem: Option<Stem>,
-    /// Residual networks: channels of the first stage, 64 unless said otherwise.
+    /// Residual networks: channels of the first stage, 64 by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub width: Option<usize>,
     /// `mlp`: hidden widths.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hidden: Option<Vec<usize>>,
-    /// Convolutional and residual networks: fast unless said otherwise.
+    /// Convolutional and residual networks: fast by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub convolution: Option<Convolution>,
 }
@@ -196,8 +196,8 @@ impl NetworkSpec {
         }
     }
 
-    /// The same with every option said that its family has, so that the network stays the same
-    /// whatever the defaults become.
+    /// The same with every option of its family set, so that the network stays the same even if
+    /// the defaults change.
     #[must_use]
     pub fn complete(&self, input: Shape) -> Self {
         let mut spec = self.clone();
@@ -361,7 +361,7 @@ mod tests {
                 .err()
                 .is_some_and(|error| error.to_string().contains("7.2e18 parameters"),)
         );
-        // Large, but a number: whether it fits is for whoever knows the machine to say.
+        // Large, but it can be counted: whether it fits is checked where the machine is known.
         let large = mlp(&[100_000, 100_000]).build(Shape::new(1, 28, 28), 10).unwrap();
         assert_eq!(large.layout().parameters(), 10_079_600_010);
         assert!(large.workspace_bytes(usize::MAX, true) > 1 << 62);

@@ -19,7 +19,7 @@ use core::ops::Range;
 #[derive(Debug, Clone, PartialEq)]
 pub struct Graph {
     /// The shape of one sample's share of each activation, by the activation's number; 0 is the
-    /// input, the last is the logits. What is no image any more has the shape `(values, 1, 1)`.
+    /// input, the last is the logits. What is no longer an image has the shape `(values, 1, 1)`.
     pub shapes: Vec<Shape>,
     /// The layers; each reads activations that earlier ones have written.
     pub nodes: Vec<GraphNode>,
@@ -85,7 +85,7 @@ pub enum GraphOp {
         /// ε.
         epsilon: f64,
     },
-    /// The maximum of each window; what lies outside of the image does not count.
+    /// The maximum of each window; what lies outside the image does not count.
     MaxPool {
         /// Height and width.
         kernel: usize,
@@ -94,7 +94,7 @@ pub enum GraphOp {
         /// On each side.
         padding: usize,
     },
-    /// The mean of each window; what lies outside of the image counts as zero.
+    /// The mean of each window; what lies outside the image counts as zero.
     AveragePool {
         /// Height and width.
         kernel: usize,
@@ -103,7 +103,7 @@ pub enum GraphOp {
         /// On each side.
         padding: usize,
     },
-    /// The mean of each channel; the result is no image any more.
+    /// The mean of each channel; the result is no longer an image.
     GlobalAveragePool,
     /// The values of a sample one after another, channel by channel.
     Flatten,

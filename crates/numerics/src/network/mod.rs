@@ -52,12 +52,12 @@ pub struct Output<'w> {
 pub struct OutputGradient<'a> {
     /// `∂/∂logits`.
     pub logits: &'a [f32],
-    /// `∂/∂features`, beside what flows through the head.
+    /// `∂/∂features`, in addition to what flows through the head.
     pub features: Option<&'a [f32]>,
 }
 
-/// What a classifier over one flat parameter vector looks like from outside. Who computes it is an
-/// [`Engine`](crate::Engine)'s business.
+/// A classifier over one flat parameter vector, as seen from outside. An
+/// [`Engine`](crate::Engine) computes it.
 pub trait Network: Send + Sync {
     /// Names, shapes, ranges, body and head, buffers.
     fn layout(&self) -> &Layout;

@@ -101,7 +101,7 @@ pub(super) fn residual(
     Ok(())
 }
 
-/// A convolution that keeps its size but for the stride, without bias: the norm has one.
+/// A convolution that keeps its size apart from the stride, without bias: the norm has one.
 fn conv(
     net: &mut Builder,
     name: &str,

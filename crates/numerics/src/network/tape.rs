@@ -256,10 +256,10 @@ impl Tape {
         work.n = n;
         work.activations[0][..batch.inputs.len()].copy_from_slice(batch.inputs);
         match pass {
-            Pass::Train(Model { parameters, buffers }) => {
-                self.run(parameters, Some(buffers), &[], work);
+            Pass::Train(model) => {
+                self.run(&model.parameters, Some(&mut model.buffers), &[], work);
             }
-            Pass::Eval(Model { parameters, buffers }) => self.run(parameters, None, buffers, work),
+            Pass::Eval(model) => self.run(&model.parameters, None, &model.buffers, work),
         }
         Output {
             features: &work.activations[self.features_slot()][..n * self.features],

@@ -8,7 +8,7 @@ use std::time::Instant;
 pub struct LayerTime {
     /// Kind and shape.
     pub label: String,
-    /// Multiplications of one sample's forward pass by the definition, whatever algorithm is used.
+    /// Multiplications of one sample's forward pass by the definition, for every algorithm.
     pub products: usize,
     /// Whether the backward pass also makes an input gradient.
     pub passes_on: bool,

@@ -1,4 +1,4 @@
-//! One transform of a stretch of parameters, there and back, by whichever algorithm suits its length.
+//! One transform of a stretch of parameters and its inverse, by the algorithm that suits its length.
 
 use super::fft::{Bins, Dimensions, LANES, Lanes, Matrix};
 use super::truncation::{Kept, Order, PIECE};
@@ -47,8 +47,9 @@ pub(super) struct Memory {
     scratch: Vec<Complex32>,
 }
 
-/// What happens to consecutive blocks of a spectrum that are kept alike: they start at the first
-/// argument, counted over the kept blocks only, and each lane stands for so many entries.
+/// What happens to consecutive blocks of a spectrum that are kept in the same way. The first argument
+/// says where they start, counted over the kept blocks only; the last, how many entries each lane
+/// stands for.
 pub(super) trait Visit: FnMut(usize, &mut [Bins], Lanes) {}
 impl<F: FnMut(usize, &mut [Bins], Lanes)> Visit for F {}
 

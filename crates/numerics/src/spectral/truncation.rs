@@ -99,7 +99,7 @@ enum Rule {
 /// Blocks that are visited together at most, where they do not lie together.
 pub(super) const PIECE: usize = 64;
 
-/// Stretches of consecutive positions that are kept alike: one of any length, or a few short ones,
+/// Stretches of consecutive positions that are kept in the same way: one of any length, or a few short ones,
 /// of [`PIECE`] blocks at most. In the order of a matrix low frequencies are scattered, and visits
 /// to single blocks would cost more than what happens there.
 struct Batch {

@@ -167,7 +167,7 @@ fn the_portable_path_gives_the_same_bits() {
     }
 }
 
-/// Few channels, as the first layer has them, with and without a pooling behind it.
+/// Few channels, as the first layer has them, with and without a pooling after it.
 fn first_layers() -> Vec<Case> {
     let mut cases = vec![
         Case::new(3, Shape::new(3, 32, 32), Filters { count: 32, kernel: 5, padding: 0 }),
@@ -181,7 +181,7 @@ fn first_layers() -> Vec<Case> {
     }
     for case in &mut cases {
         case.conv.before_pooling = true;
-        // As behind a pooling: one in four, some of them off.
+        // As before a pooling: one in four, some of them off.
         for (i, d) in case.d_output.iter_mut().enumerate() {
             *d = if i % 4 == 1 && i % 7 != 0 { *d } else { 0.0 };
         }

@@ -14,7 +14,7 @@ use crate::gemm::{LaneWork, Lanes, WIDTH};
 pub(super) enum Depth {
     /// For the forward pass.
     Inputs,
-    /// For the way back to the input.
+    /// For the input gradient.
     Outputs,
 }
 

@@ -31,7 +31,7 @@ const BLOCK_TILES: usize = 32;
 /// Memory for the transforms, sized once.
 #[derive(Debug, Default)]
 pub(crate) struct Transforms {
-    /// `Bᵀ d B` of a block, and on the way back the gradient in its place.
+    /// `Bᵀ d B` of a block, and in the backward pass the gradient in its place.
     pub(crate) inputs: Vec<f32>,
     /// The products of a block, or `A dY Aᵀ`.
     pub(crate) outputs: Vec<f32>,
@@ -243,7 +243,7 @@ impl<const M: usize, const R: usize> Winograd<M, R> {
                     },
                 );
                 if d_input.is_some() {
-                    // The input's transform has done its duty; its gradient takes its place.
+                    // The input's transform is no longer needed; its gradient takes its place.
                     multiply_unpacked(
                         Extents { m: tiles, n: c, k },
                         Outer::Groups,

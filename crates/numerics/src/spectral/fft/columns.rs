@@ -85,7 +85,7 @@ impl Matrix {
         for (position, frequency) in (0..).zip(down.frequencies()) {
             place[frequency] = position;
         }
-        // Lanes without a row repeat row 0; nobody reads them.
+        // Lanes without a row repeat row 0; they are never read.
         let row = |at: usize| if at <= rows / 2 { at } else { 0 };
         let turn = |group: usize, n: usize, factor: f32| {
             let mut bins = Bins::default();
@@ -146,7 +146,7 @@ impl Matrix {
         self.along.split(group);
     }
 
-    /// The way back from [`Matrix::split_rows`].
+    /// The inverse of [`Matrix::split_rows`].
     pub(in crate::spectral) fn join_rows(&self, group: &mut [Bins]) {
         self.along.join(group);
     }
@@ -237,7 +237,7 @@ impl Matrix {
         );
     }
 
-    /// The way back from [`Matrix::gather`], adding.
+    /// The inverse of [`Matrix::gather`], adding.
     fn scatter(&self, scratch: &[Bins], strips: Range<usize>, x: &mut [f32]) {
         vectorised(
             #[inline(always)]
@@ -294,7 +294,7 @@ impl Matrix {
         }
     }
 
-    /// The way back from [`Matrix::separate`]: places `½(x_r + i y_r)` and its mirror image
+    /// The inverse of [`Matrix::separate`]: places `½(x_r + i y_r)` and its mirror image
     /// `½(conj x_r + i conj y_r)`, whose transform is `Re(…) + i Re(…)`.
     #[expect(
         clippy::inline_always,
