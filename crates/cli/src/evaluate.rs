@@ -4,10 +4,10 @@ use crate::args::predict::EvaluateArgs;
 use crate::output::{markdown_table, note, print, print_json};
 use crate::predict::{announce, model_json, notes, open};
 use crate::progress::LateBar;
-use crate::run::grouped;
 use anyhow::bail;
 use formant_data::{CATALOGUE, Source};
 use formant_model::{Metrics, Mistake, labels};
+use formant_runtime::quantity::count;
 use serde_json::json;
 use std::process::ExitCode;
 
@@ -95,7 +95,7 @@ fn page(metrics: &Metrics, names: &[String]) -> String {
     let pair = |name: &str, value: String| vec![name.to_owned(), value];
     let scores = [
         text(&["score", ""]),
-        pair("samples", grouped(metrics.samples)),
+        pair("samples", count(metrics.samples as u64)),
         pair("accuracy", figure(metrics.accuracy)),
         pair("balanced accuracy", figure(metrics.balanced_accuracy)),
         pair("macro-F1", figure(metrics.macro_f1)),
@@ -107,7 +107,7 @@ fn page(metrics: &Metrics, names: &[String]) -> String {
     for (name, class) in names.iter().zip(&metrics.classes) {
         classes.push(vec![
             name.clone(),
-            grouped(class.support as usize),
+            count(class.support),
             figure(class.precision),
             figure(class.recall),
             figure(class.f1),

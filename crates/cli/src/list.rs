@@ -2,12 +2,12 @@
 
 use crate::args::{InitArgs, JsonArgs, MethodsArgs, MethodsCommand};
 use crate::output::{pasteable, print, print_json};
-use crate::run::grouped;
 use anyhow::bail;
 use formant_methods::schema::Key;
 use formant_methods::{ALLOW_DEGENERATE, Entry, Zoo};
 use formant_numerics::{NetworkSpec, Shape};
 use formant_runtime::files;
+use formant_runtime::quantity::count;
 use serde_json::json;
 use std::fmt::Write as _;
 use std::process::ExitCode;
@@ -169,8 +169,8 @@ pub(crate) fn networks(args: &JsonArgs) -> anyhow::Result<ExitCode> {
             text,
             "{:9}  {:>11}  {:>11}  {}",
             entry.name,
-            grouped(small),
-            grouped(large),
+            count(small as u64),
+            count(large as u64),
             entry.summary
         )?;
     }

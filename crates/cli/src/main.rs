@@ -8,7 +8,6 @@ mod devices;
 mod evaluate;
 mod export_model;
 mod folder;
-mod grid;
 mod interrupt;
 mod join;
 mod list;

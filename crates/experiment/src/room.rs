@@ -2,6 +2,7 @@
 
 use crate::ExperimentError;
 use formant_numerics::{CATALOGUE, Family};
+use formant_runtime::quantity::{count, memory};
 use formant_runtime::{Footprint, RunPlan};
 
 /// Refuses a plan that takes more memory than there is; where the system does not tell, nothing is.
@@ -15,10 +16,10 @@ pub(crate) fn check(plan: &RunPlan, available: Option<u64>) -> Result<(), Experi
     let problem = format!(
         "a run of `{}` with {} parameters ({}) takes at least {} of memory with {threads}, and {} are free",
         plan.header.network,
-        grouped(plan.header.parameters),
-        size(footprint.model),
-        size(footprint.bytes()),
-        size(there)
+        count(plan.header.parameters as u64),
+        memory(footprint.model),
+        memory(footprint.bytes()),
+        memory(there)
     );
     Err(ExperimentError::combination(problem, remedy(plan, &footprint, there)))
 }
@@ -41,31 +42,6 @@ fn remedy(plan: &RunPlan, footprint: &Footprint, there: u64) -> String {
         return format!("make train.batch smaller, or {network}");
     }
     format!("{network}, or a machine with more memory")
-}
-
-/// "37.5 GiB".
-fn size(bytes: u64) -> String {
-    let units = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
-    let mut amount = bytes as f64 / 1024.0;
-    let mut unit = 0;
-    while amount >= 1024.0 && unit + 1 < units.len() {
-        amount /= 1024.0;
-        unit += 1;
-    }
-    format!("{amount:.1} {}", units[unit])
-}
-
-/// "10,079,600,010".
-fn grouped(number: usize) -> String {
-    let digits = number.to_string();
-    let mut text = String::new();
-    for (i, digit) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
 }
 
 #[cfg(test)]

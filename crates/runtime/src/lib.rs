@@ -11,6 +11,7 @@ mod memory;
 mod pace;
 mod plan;
 mod profile;
+pub mod quantity;
 mod recorder;
 mod resumption;
 pub mod seal;
