@@ -7,7 +7,7 @@ use crate::progress::LateBar;
 use crate::run::grouped;
 use anyhow::bail;
 use formant_model::{Card, Format, ModelFile, folder};
-use formant_runtime::files;
+use formant_runtime::files::{self, Synced};
 use serde_json::{Value, json};
 use std::collections::HashSet;
 use std::fmt::Write as _;
@@ -99,7 +99,7 @@ fn write(
     if let Some(parent) = path.parent() {
         files::create_folder(parent)?;
     }
-    files::write_atomic(&path, &bytes)?;
+    files::write(&path, &bytes, Synced::Content)?;
     Ok(Written { path, card: file.card, bytes: bytes.len() })
 }
 

@@ -103,11 +103,9 @@ impl Bars {
                 Self::show(state, *round);
             }
             Event::Evaluated(scores) => {
-                state.scores = format!(
-                    "  GM {:5.1}  PM {:5.1}",
-                    100.0 * scores.gm.accuracy,
-                    100.0 * scores.pm.weighted
-                );
+                let pm = scores.pm.as_ref().map(|pm| format!("  PM {:5.1}", 100.0 * pm.weighted));
+                let gm = 100.0 * scores.gm.accuracy;
+                state.scores = format!("  GM {gm:5.1}{}", pm.unwrap_or_default());
                 Self::show(state, scores.round);
             }
             Event::MethodFinished { method, rounds, seconds, stopped, .. } => {

@@ -8,8 +8,9 @@ use crate::run::{experiment_or, introduction, threads};
 use anyhow::bail;
 use formant_experiment::{Override, SPEEDUP};
 use formant_report::{Activity, MethodLog, RunLog, Timeline, timeline_svg, timeline_text};
+use formant_runtime::files::{self, Synced};
 use formant_runtime::sim::{self, Outcome};
-use formant_runtime::{EVENTS_FILE, RuntimeError, files, first_difference};
+use formant_runtime::{EVENTS_FILE, RuntimeError, first_difference};
 use serde::Serialize;
 use std::fmt::Write as _;
 use std::process::ExitCode;
@@ -70,10 +71,11 @@ pub(crate) fn speedup(args: &SpeedupArgs) -> anyhow::Result<ExitCode> {
         }
     }
     let svg = args.out.join("timeline.svg");
-    files::write_atomic(&svg, timeline_svg(&timelines).as_bytes())?;
-    files::write_atomic(
+    files::write(&svg, timeline_svg(&timelines).as_bytes(), Synced::Content)?;
+    files::write(
         &args.out.join("speedup.json"),
         serde_json::to_string_pretty(&rows)?.as_bytes(),
+        Synced::Content,
     )?;
     if args.json {
         print_json(&rows)?;

@@ -152,7 +152,7 @@ impl Experiment {
             dataset: federation.dataset.name.clone(),
             split: text(&self.evaluation, "split").into(),
             global_test,
-            clients: sizes,
+            clients: sizes.into_iter().map(Some).collect(),
             methods: self
                 .methods
                 .iter()

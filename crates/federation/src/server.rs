@@ -1,7 +1,11 @@
 //! The server's half: who is asked, which uploads count, when a round closes.
 
 mod fitness;
-use crate::{Action, Event, Late, Protocol, Refusal, Role, Schedule, Time};
+mod verdict;
+
+pub use verdict::Verdict;
+
+use crate::{Action, Event, Protocol, Refusal, Role, Schedule, Time};
 use formant_numerics::{Rng, Stream};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -52,6 +56,13 @@ struct Member {
     answered: u64,
     /// A round that it has to be told of when it comes back.
     due: Option<(u64, Role)>,
+}
+
+/// Who answers, and which round.
+#[derive(Clone, Copy)]
+struct Answer {
+    client: usize,
+    round: u64,
 }
 
 /// Open rounds of a client that are remembered: the oldest, which it may be at work with, and the
@@ -171,8 +182,12 @@ impl Server {
                     member.present = false;
                 }
             }
-            Event::Uploaded { client, round } => self.uploaded(now, (client, round), &mut actions),
-            Event::Failed { client, round } => self.failed(now, (client, round), &mut actions),
+            Event::Uploaded { client, round } => {
+                self.uploaded(now, Answer { client, round }, &mut actions);
+            }
+            Event::Failed { client, round } => {
+                self.failed(now, Answer { client, round }, &mut actions);
+            }
             Event::Tick => self.close_if_due(now, &mut actions),
             Event::Aggregated { round } => {
                 if self.phase == Phase::Aggregating && round == self.round {
@@ -199,49 +214,42 @@ impl Server {
         }
     }
 
-    fn uploaded(&mut self, now: Time, (client, round): (usize, u64), actions: &mut Vec<Action>) {
-        let refuse = |reason| Action::Refuse { client, round, reason };
-        let Some(member) = self.members.get_mut(client) else {
-            actions.push(refuse(Refusal::Unknown));
-            return;
-        };
-        if round <= member.answered && !member.open.contains(&round) {
-            // Kept already and the client has missed it, or void since it has answered a newer round.
-            actions.push(Action::Acknowledge { client, round });
+    fn uploaded(&mut self, now: Time, answer: Answer, actions: &mut Vec<Action>) {
+        let Answer { client, round } = answer;
+        match self.verdict(client, round) {
+            Verdict::Acknowledge => actions.push(Action::Acknowledge { client, round }),
+            Verdict::Refuse(reason) => {
+                if reason == Refusal::Late {
+                    self.members[client].open.remove(&round);
+                }
+                actions.push(Action::Refuse { client, round, reason });
+            }
+            Verdict::Accept => {
+                let member = &mut self.members[client];
+                member.answered = member.answered.max(round);
+                // It goes on with newer rounds only.
+                member.open = member.open.split_off(&(round + 1));
+                member.settle(round);
+                self.accepted.insert((client, round));
+                self.fresh += usize::from(round == self.round);
+                self.fruitless = 0;
+                actions.push(Action::Accept { client, round });
+                self.freed(now, client, actions);
+            }
+        }
+    }
+
+    fn failed(&mut self, now: Time, answer: Answer, actions: &mut Vec<Action>) {
+        let Answer { client, round } = answer;
+        if client >= self.members.len() {
             return;
         }
-        if !member.open.contains(&round) {
-            actions.push(refuse(Refusal::NotAsked));
-            return;
-        }
-        if matches!(self.phase, Phase::Finished | Phase::Abandoned) {
-            actions.push(refuse(Refusal::Over));
-            return;
-        }
-        let closed = round < self.round || self.phase != Phase::Collecting;
-        member.open.remove(&round);
-        if closed && !self.is_buffered() && self.protocol.late == Late::Drop {
-            actions.push(refuse(Refusal::Late));
+        actions.push(Action::Acknowledge { client, round });
+        if !self.failure_changes(client, round) {
             return;
         }
         let member = &mut self.members[client];
-        member.answered = member.answered.max(round);
-        // It goes on with newer rounds only.
-        member.open = member.open.split_off(&round);
-        member.settle(round);
-        self.accepted.insert((client, round));
-        self.fresh += usize::from(round == self.round);
-        self.fruitless = 0;
-        actions.push(Action::Accept { client, round });
-        self.freed(now, client, actions);
-    }
-
-    fn failed(&mut self, now: Time, (client, round): (usize, u64), actions: &mut Vec<Action>) {
-        let Some(member) = self.members.get_mut(client) else { return };
-        actions.push(Action::Acknowledge { client, round });
-        if !member.open.remove(&round) {
-            return;
-        }
+        member.open.remove(&round);
         member.settle(round);
         if self.is_buffered() || round == self.round {
             self.failed.insert(client);

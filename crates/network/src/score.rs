@@ -14,6 +14,5 @@ pub(crate) fn score(
     worker: &mut Worker,
 ) -> Option<Score> {
     let (right, loss) = formant_runtime::score(network, model, images, indices, worker);
-    let count = indices.len() as f64;
-    (count > 0.0).then(|| Score { accuracy: right as f64 / count, loss: loss / count })
+    (!indices.is_empty()).then(|| Score::new(right, loss, indices.len()))
 }

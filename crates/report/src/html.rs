@@ -8,6 +8,7 @@ use std::fmt::Write;
 use crate::plot::{COLOURS, bars, strips};
 use crate::quantity::count;
 use crate::scoreboard::{HEADINGS, READING, Scoreboard};
+use crate::setting::Fingerprint;
 use crate::{Row, RunLog, plot, rows, setting};
 
 const STYLE: &str = include_str!("html/style.css");
@@ -163,7 +164,7 @@ fn training(page: &mut String, log: &RunLog, rows: &[Row]) {
     let says = format!("Samples of each of {} clients", count(sizes.len() as u64));
     let title = "Samples per client <span class=\"key\">to train on</span>\
                  <span class=\"key test\">to score on</span>";
-    card(page, title, bars(&says, sizes), "The log names no clients.");
+    card(page, title, bars(&says, sizes), "The log knows of no client's data.");
     page.push_str(
         "</div>\n<p class=\"notes\">A loss is of its method's own objective, penalties included: \
          compare it over rounds rather than between methods.</p>\n</section>\n",
@@ -180,17 +181,13 @@ fn reproduce(page: &mut String, log: &RunLog) {
             text(&purpose)
         );
     }
-    let ended: Vec<_> = log
-        .methods
-        .iter()
-        .filter_map(|method| Some((&method.info.label, &method.finish.as_ref()?.fingerprint)))
-        .collect();
-    if !ended.is_empty() {
+    let prints = setting::fingerprints(log);
+    if !prints.is_empty() {
         page.push_str(
             "<p>A run that is the same to the last bit ends with the same fingerprints:</p>\n<pre>",
         );
-        for (label, print) in ended {
-            let _ = writeln!(page, "{}  {}", text(print), text(label));
+        for Fingerprint { of, print } in prints {
+            let _ = writeln!(page, "{}  {}", text(&print), text(&of));
         }
         page.push_str("</pre>\n");
     }

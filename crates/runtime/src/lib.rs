@@ -20,12 +20,12 @@ mod work;
 
 pub use checkpoint::{CHECKPOINT_FILE, Checkpoint};
 pub use error::RuntimeError;
-pub use event_log::{EVENTS_FILE, EventLog, LogMark, recover};
+pub use event_log::{EVENTS_FILE, LogMark, Loss};
 pub use keep::{Keep, Kept};
 pub use memory::{Footprint, available};
 pub use pace::{Pace, Pacer, median_client};
 pub use plan::{Evaluation, MethodPlan, PhasePlan, RunPlan};
 pub use profile::{Equipment, Profile, Way};
-pub use recorder::{Observer, Quiet};
+pub use recorder::{Observer, Quiet, Recorder};
 pub use resumption::first_difference;
 pub use work::{Desk, EVALUATION_BATCH, Hand, PhaseRecord, score};

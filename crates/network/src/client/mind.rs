@@ -7,20 +7,24 @@ use super::summary::Summary;
 use super::training::{Job, Trained, Trainer};
 use super::vault::{Manifest, Terms, Vault, decode_broadcast};
 use super::{Source, plan};
-use crate::durable::{self, Named};
 use crate::error::NetworkError;
 use crate::journal;
-use crate::wire::proto::{self, verdict::Kind};
+use crate::wire::proto::{self, dismiss::Cause, verdict::Kind};
 use formant_federation::{Role, Session, SessionAction, SessionEvent, Until};
 use formant_methods::Value;
 use formant_numerics::{Rng, Stream};
-use formant_runtime::event::{Event as Line, Phase};
-use formant_runtime::{EventLog, MethodPlan, RunPlan, RuntimeError};
+use formant_runtime::event::{Event as Line, Phase, finite};
+use formant_runtime::files::{self, Named};
+use formant_runtime::{MethodPlan, Recorder, RunPlan, RuntimeError};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender};
+use std::time::Instant;
 use tokio::sync::mpsc::UnboundedSender;
 use tracing::{info, warn};
+
+/// Characters of a server's words that go into the log.
+const TOLD: usize = 500;
 
 /// What happens to a client.
 pub(crate) enum Notice {
@@ -33,7 +37,7 @@ pub(crate) enum Notice {
     /// What the server says about an upload or a failure.
     Verdict { round: u64, verdict: proto::Verdict },
     /// The run is over; the last broadcast, if it could be had.
-    Dismissed { last: Option<(u64, Named)> },
+    Dismissed { cause: Cause, last: Option<(u64, Named)> },
     /// A phase is over.
     Trained(Box<Result<Trained, RuntimeError>>),
     /// It cannot go on.
@@ -94,7 +98,10 @@ struct Mind {
     terms: Terms,
     manifest: Manifest,
     plan: Arc<RunPlan>,
-    journal: EventLog,
+    journal: Recorder<'static>,
+    started: Instant,
+    /// Wall time of earlier sessions.
+    before: f64,
     inbox: Receiver<Notice>,
     commands: UnboundedSender<Command>,
     trainer: Trainer,
@@ -132,8 +139,10 @@ impl Mind {
         };
         let mut journal = journal::open(&vault.folder, manifest.log)?;
         if journal.end().bytes == 0 {
-            journal.record(&Line::RunStarted(plan.header.clone()))?;
-            journal.record(&Line::MethodStarted { method: method.label.clone() })?;
+            // The data of other clients is their own business.
+            let header = plan.header.clone().knowing(|client| client == terms.client);
+            journal.record(&Line::RunStarted(header))?;
+            journal.record_now(&Line::MethodStarted { method: method.label.clone() })?;
         }
         info!(
             run = terms.run,
@@ -141,6 +150,7 @@ impl Mind {
             samples = plan.federation.clients[terms.client].train.len(),
             "the run begins, or goes on"
         );
+        let before = manifest.seconds;
         let trainer = Trainer::start(plan.clone(), terms.client, notices);
         let (client, folder) = (terms.client, vault.folder.clone());
         let owner = Owner { plan: plan.clone(), client, name, folder };
@@ -150,6 +160,8 @@ impl Mind {
             manifest,
             plan,
             journal,
+            started: Instant::now(),
+            before,
             inbox,
             commands,
             trainer,
@@ -185,9 +197,10 @@ impl Mind {
                 self.handle(SessionEvent::Broadcast { round, role })
             }
             Notice::Verdict { round, verdict } => self.judged(round, &verdict),
-            Notice::Dismissed { last } => {
+            Notice::Dismissed { cause, last } => {
                 info!("the run is over");
                 self.manifest.broadcasts.extend(last);
+                self.manifest.abandoned = cause == Cause::Abandoned;
                 self.handle(SessionEvent::Finished)
             }
             Notice::Trained(trained) => self.trained(trained.map_err(NetworkError::from)?),
@@ -206,9 +219,27 @@ impl Mind {
             _ => {
                 let (reason, detail) = (&verdict.reason, &verdict.detail);
                 warn!(round, reason, detail, "the server refuses the upload");
+                self.log_refusal(round, verdict)?;
                 self.handle(SessionEvent::Refused { round })
             }
         }
+    }
+
+    /// The line that the server's log has of it, too. A verdict on a failure speaks of no upload.
+    fn log_refusal(&mut self, round: u64, verdict: &proto::Verdict) -> Result<(), NetworkError> {
+        if !self.manifest.session.unconfirmed().any(|unconfirmed| unconfirmed == round) {
+            return Ok(());
+        }
+        // Whatever the server says, it says it briefly.
+        let brief = |text: &str| text.chars().take(TOLD).collect::<String>();
+        Ok(self.journal.record_now(&Line::Refused {
+            method: self.method().label.clone(),
+            round: round as usize,
+            client: self.terms.client,
+            bytes: self.manifest.uploads.get(&round).map(|named| named.bytes),
+            reason: brief(&verdict.reason),
+            detail: Some(brief(&verdict.detail)).filter(|detail| !detail.is_empty()),
+        })?)
     }
 
     /// A phase is over: its state, and what it is to send, are kept before anything follows.
@@ -225,7 +256,7 @@ impl Mind {
             (Phase::Shared, Some(mut upload)) => {
                 let method = &*self.plan.methods[0].method;
                 let bytes = self.terms.packing().pack(method, &mut upload)?;
-                let named = durable::store(&states, &format!("upload-{round}.bin"), &bytes)?;
+                let named = files::store(&states, &format!("upload-{round}.bin"), &bytes)?;
                 self.manifest.uploads.insert(round, named);
                 self.upload = Some((round, Arc::new(upload)));
                 SessionEvent::SharedDone { round }
@@ -235,7 +266,7 @@ impl Mind {
             self.manifest.version += 1;
             let name = format!("state-{}.bin", self.manifest.version);
             let bytes = state.encode()?;
-            self.manifest.state = Some(durable::store(&states, &name, &bytes)?);
+            self.manifest.state = Some(files::store(&states, &name, &bytes)?);
             if let (Phase::Personal, Some((at, got))) = (phase, &self.broadcast) {
                 self.scribe.renew((round, bytes), (*at - 1, got.clone()));
             }
@@ -262,7 +293,7 @@ impl Mind {
                 seconds: record.seconds,
                 samples: meter.samples,
                 steps: meter.steps,
-                loss: meter.mean_objective(),
+                loss: meter.mean_objective().and_then(finite),
                 clock: None,
             },
             Some(error) => {
@@ -270,7 +301,7 @@ impl Mind {
             }
         };
         info!(round, ?phase, seconds = record.seconds, error = record.error, "phase done");
-        Ok(self.journal.record(&line)?)
+        Ok(self.journal.record_now(&line)?)
     }
 
     /// Hands an event to the session, keeps what it has become, then acts.
@@ -288,12 +319,17 @@ impl Mind {
             }
         }
         self.manifest.forget();
-        self.manifest.log = self.journal.end();
-        self.vault.commit(&self.manifest)?;
+        self.commit()?;
         for action in actions {
             self.act(action)?;
         }
         Ok(())
+    }
+
+    fn commit(&mut self) -> Result<(), NetworkError> {
+        self.manifest.seconds = self.seconds();
+        self.manifest.log = self.journal.end();
+        self.vault.commit(&self.manifest)
     }
 
     fn act(&mut self, action: SessionAction) -> Result<(), NetworkError> {
@@ -340,7 +376,7 @@ impl Mind {
         let states = self.vault.states();
         let named = missing(self.manifest.broadcasts.get(&round), &states, "broadcast", round)?;
         let method = &*self.method().method;
-        let value = Arc::new(decode_broadcast(method, (named, &states), self.terms.packing())?);
+        let value = Arc::new(decode_broadcast(method, named, &states, self.terms.packing())?);
         self.broadcast = Some((round, value.clone()));
         Ok(value)
     }
@@ -373,11 +409,36 @@ impl Mind {
         let got = broadcast.as_deref();
         self.scribe.finish();
         let summary = Summary::new(&self.owner, (round, state), got)?;
-        self.journal.record(&Line::RunFinished { seconds: 0.0 })?;
-        self.manifest.log = self.journal.end();
-        self.vault.commit(&self.manifest)?;
+        self.log_end(round)?;
+        self.commit()?;
         self.summary = Some(summary);
         Ok(())
+    }
+
+    /// Closes the log: once, also if a folder whose run is over is asked again.
+    fn log_end(&mut self, round: u64) -> Result<(), NetworkError> {
+        if self.manifest.ended {
+            return Ok(());
+        }
+        let seconds = self.seconds();
+        self.journal.record(&Line::MethodFinished {
+            method: self.method().label.clone(),
+            rounds: round as usize,
+            seconds,
+            // Nobody has the states of all clients, and only the server has its own.
+            fingerprint: None,
+            server_fingerprint: None,
+            clock: None,
+            stopped: self.manifest.abandoned.then(|| "the server has given the run up".into()),
+        })?;
+        self.journal.record_now(&Line::RunFinished { seconds })?;
+        self.manifest.ended = true;
+        Ok(())
+    }
+
+    /// Seconds of the run, over all sessions of this client.
+    fn seconds(&self) -> f64 {
+        self.before + self.started.elapsed().as_secs_f64()
     }
 
     fn method(&self) -> &MethodPlan {

@@ -1,12 +1,12 @@
 //! A client's models as files in its folder: whoever has the folder can use them, with no server in
 //! reach.
 
-use crate::durable;
 use crate::error::NetworkError;
 use formant_methods::{MethodError, Value};
 use formant_model::folder::{GENERIC, OWN};
 use formant_model::{Role, encode};
 use formant_numerics::{Model, Worker};
+use formant_runtime::files::{self, Synced};
 use formant_runtime::{EVALUATION_BATCH, RunPlan, RuntimeError};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -90,7 +90,7 @@ impl Owner {
         let path = self.folder.join(file);
         let card = self.plan.card_of(&self.plan.methods[0], role, round as usize);
         let bytes = encode(self.plan.network.layout(), &card, model).map_err(RuntimeError::from)?;
-        durable::write(&path, &bytes)?;
+        files::write(&path, &bytes, Synced::Name)?;
         Ok(Some(path))
     }
 }

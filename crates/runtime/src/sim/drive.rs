@@ -247,7 +247,7 @@ impl Drive<'_, '_> {
         reason: Refusal,
         recorder: &mut Recorder<'_>,
     ) -> Result<(), RuntimeError> {
-        let bytes = self.situation.arrived(client, round).map_or(0, |(bytes, _)| bytes);
+        let bytes = self.situation.arrived(client, round).map(|(bytes, _)| bytes);
         // It was computed, and nobody wants it.
         self.store.take_upload((client, round))?;
         recorder.record(&Event::Refused {
@@ -255,7 +255,8 @@ impl Drive<'_, '_> {
             round: round as usize,
             client,
             bytes,
-            reason: format!("{reason:?}").to_lowercase(),
+            reason: reason.word().into(),
+            detail: Some(reason.sentence().into()),
         })?;
         self.tell_client(client, SessionEvent::Refused { round });
         Ok(())

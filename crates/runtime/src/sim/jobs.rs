@@ -6,7 +6,7 @@ use super::aggregation::Inbox;
 use super::broadcasts::Broadcasts;
 use super::crew::Crew;
 use super::order::training_order;
-use crate::event::{Event, Phase, Span};
+use crate::event::{Event, Phase, Span, finite};
 use crate::recorder::{Observer, Recorder};
 use crate::store::Store;
 use crate::{Hand, PhaseRecord, RuntimeError};
@@ -201,7 +201,7 @@ impl Course<'_> {
                     seconds: done.seconds,
                     samples: done.meter.samples,
                     steps: done.meter.steps,
-                    loss: done.meter.mean_objective(),
+                    loss: done.meter.mean_objective().and_then(finite),
                     clock: step.clock,
                 },
                 Some(error) => {

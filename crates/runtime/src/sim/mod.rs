@@ -271,7 +271,7 @@ impl Course<'_> {
             method: self.method.label.clone(),
             rounds: end.round,
             seconds: clock.method_seconds(),
-            fingerprint,
+            fingerprint: Some(fingerprint),
             server_fingerprint: Some(server_fingerprint),
             clock: self.is_timed().then_some(Runtime { closed, seconds, idle }),
             stopped: end.stopped,

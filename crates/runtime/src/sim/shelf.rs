@@ -2,7 +2,7 @@
 
 use super::Course;
 use crate::event::Event;
-use crate::files::create_folder;
+use crate::files::{Synced, create_folder, settle};
 use crate::recorder::Recorder;
 use crate::store::{Store, Stored};
 use crate::{Kept, RuntimeError};
@@ -145,8 +145,7 @@ impl Shelf<'_> {
             self.write(&self.half.join(BEST), &best.file)?;
         }
         remove(&self.folder)?;
-        fs::rename(&self.half, &self.folder)
-            .map_err(|source| RuntimeError::file("write", &self.folder, source))?;
+        settle(&self.half, &self.folder, Synced::Nothing)?;
         recorder.record(&Event::ModelsKept {
             method: self.course.method.label.clone(),
             round: self.round,
