@@ -1,6 +1,8 @@
 //! The thread that owns the client: it drives the session, makes every step durable, and only then
 //! lets anything follow from it.
 
+mod record;
+
 use super::link::Command;
 use super::models::{Owner, Scribe};
 use super::summary::Summary;
@@ -13,7 +15,7 @@ use crate::wire::proto::{self, dismiss::Cause, verdict::Kind};
 use formant_federation::{Role, Session, SessionAction, SessionEvent, Until};
 use formant_methods::Value;
 use formant_numerics::{Rng, Stream};
-use formant_runtime::event::{Event as Line, Phase, finite};
+use formant_runtime::event::{Event as Line, Phase};
 use formant_runtime::files::{self, Named};
 use formant_runtime::{MethodPlan, Recorder, RunPlan, RuntimeError};
 use std::path::Path;
@@ -22,9 +24,6 @@ use std::sync::mpsc::{Receiver, Sender};
 use std::time::Instant;
 use tokio::sync::mpsc::UnboundedSender;
 use tracing::{info, warn};
-
-/// Characters of a server's words that go into the log.
-const TOLD: usize = 500;
 
 /// What happens to a client.
 pub(crate) enum Notice {
@@ -225,27 +224,10 @@ impl Mind {
         }
     }
 
-    /// The line that the server's log has of it, too. A verdict on a failure speaks of no upload.
-    fn log_refusal(&mut self, round: u64, verdict: &proto::Verdict) -> Result<(), NetworkError> {
-        if !self.manifest.session.unconfirmed().any(|unconfirmed| unconfirmed == round) {
-            return Ok(());
-        }
-        // Whatever the server says, it says it briefly.
-        let brief = |text: &str| text.chars().take(TOLD).collect::<String>();
-        Ok(self.journal.record_now(&Line::Refused {
-            method: self.method().label.clone(),
-            round: round as usize,
-            client: self.terms.client,
-            bytes: self.manifest.uploads.get(&round).map(|named| named.bytes),
-            reason: brief(&verdict.reason),
-            detail: Some(brief(&verdict.detail)).filter(|detail| !detail.is_empty()),
-        })?)
-    }
-
     /// A phase is over: its state, and what it is to send, are kept before anything follows.
     fn trained(&mut self, trained: Trained) -> Result<(), NetworkError> {
         let Trained { round, phase, state, upload, record } = trained;
-        self.log(round, phase, &record)?;
+        self.log_phase(round, phase, &record)?;
         let states = self.vault.states();
         let event = match (phase, upload) {
             (Phase::Personal, _) => SessionEvent::PersonalDone { round },
@@ -274,34 +256,6 @@ impl Mind {
         self.state = Some(state);
         self.manifest.working = None;
         self.handle(event)
-    }
-
-    fn log(
-        &mut self,
-        round: u64,
-        phase: Phase,
-        record: &formant_runtime::PhaseRecord,
-    ) -> Result<(), NetworkError> {
-        let (method, client) = (self.method().label.clone(), self.terms.client);
-        let (round, meter) = (round as usize, &record.meter);
-        let line = match &record.error {
-            None => Line::PhaseDone {
-                method,
-                round,
-                client,
-                phase,
-                seconds: record.seconds,
-                samples: meter.samples,
-                steps: meter.steps,
-                loss: meter.mean_objective().and_then(finite),
-                clock: None,
-            },
-            Some(error) => {
-                Line::ClientFailed { method, round, client, phase, error: error.clone() }
-            }
-        };
-        info!(round, ?phase, seconds = record.seconds, error = record.error, "phase done");
-        Ok(self.journal.record_now(&line)?)
     }
 
     /// Hands an event to the session, keeps what it has become, then acts.
@@ -412,27 +366,6 @@ impl Mind {
         self.log_end(round)?;
         self.commit()?;
         self.summary = Some(summary);
-        Ok(())
-    }
-
-    /// Closes the log: once, also if a folder whose run is over is asked again.
-    fn log_end(&mut self, round: u64) -> Result<(), NetworkError> {
-        if self.manifest.ended {
-            return Ok(());
-        }
-        let seconds = self.seconds();
-        self.journal.record(&Line::MethodFinished {
-            method: self.method().label.clone(),
-            rounds: round as usize,
-            seconds,
-            // Nobody has the states of all clients, and only the server has its own.
-            fingerprint: None,
-            server_fingerprint: None,
-            clock: None,
-            stopped: self.manifest.abandoned.then(|| "the server has given the run up".into()),
-        })?;
-        self.journal.record_now(&Line::RunFinished { seconds })?;
-        self.manifest.ended = true;
         Ok(())
     }
 
