@@ -2,8 +2,10 @@
 
 use anyhow::Context as _;
 use formant_numerics::{
-    LayerTime, Model, Network, NetworkSpec, Part, Rng, Sgd, Shape, Stream, Term, Worker,
+    CpuWorker, Descent, LayerTime, Model, NetworkSpec, Objective, Part, Rng, Sgd, Shape,
+    SpectralDivergence, Stream, Tape,
 };
+use std::sync::Arc;
 
 /// CIFAR's.
 const SHAPE: Shape = Shape::new(3, 32, 32);
@@ -33,32 +35,31 @@ pub(crate) struct Work {
 }
 
 impl Work {
-    pub(crate) fn network(&self) -> anyhow::Result<Box<dyn Network>> {
+    pub(crate) fn network(&self) -> anyhow::Result<Arc<Tape>> {
         NetworkSpec::named(&self.network).build(SHAPE, CLASSES).context("--network")
     }
 
-    pub(crate) fn clients<'n>(&self, network: &'n dyn Network) -> Vec<Client<'n>> {
+    pub(crate) fn clients(&self, network: &Arc<Tape>) -> Vec<Client> {
         (0..u64::from(self.workers)).map(|i| Client::new(network, self.batch as usize, i)).collect()
     }
 }
 
 /// One client with random images and labels.
-pub(crate) struct Client<'n> {
-    network: &'n dyn Network,
-    worker: Worker,
+pub(crate) struct Client {
+    worker: CpuWorker,
     pub(crate) model: Model,
     /// The objective before the last step.
     pub(crate) objective: f64,
 }
 
-impl<'n> Client<'n> {
-    fn new(network: &'n dyn Network, batch: usize, client: u64) -> Self {
+impl Client {
+    fn new(network: &Arc<Tape>, batch: usize, client: u64) -> Self {
         let mut rng = Rng::new(1, Stream::Test, 0, client);
         let model = network.init(&mut rng);
-        let mut worker = Worker::new(network, batch);
+        let mut worker = CpuWorker::new(network.clone(), batch);
         worker.inputs.extend((0..batch * SHAPE.len()).map(|_| rng.normal() as f32));
         worker.labels.extend((0..batch).map(|_| rng.below(CLASSES) as u32));
-        Self { network, worker, model, objective: f64::NAN }
+        Self { worker, model, objective: f64::NAN }
     }
 
     /// From now on, passes are timed layer by layer, from zero.
@@ -71,16 +72,26 @@ impl<'n> Client<'n> {
         self.worker.workspace.layer_times()
     }
 
-    /// One step of plain SGD. An objective that is no number is kept for the caller to see.
-    pub(crate) fn step(&mut self, terms: &mut [(f32, &mut dyn Term)]) {
-        let sgd = Sgd::plain(LEARNING_RATE);
-        let outcome = self.worker.step(self.network, &mut self.model, (&sgd, Part::All), terms);
+    /// One step of plain SGD on cross-entropy. An objective that is not finite is kept for the caller to
+    /// see.
+    pub(crate) fn step(&mut self) {
+        self.step_on(&Objective::CROSS_ENTROPY, &mut []);
+    }
+
+    /// The same on another objective, whose teachers were transformed before.
+    pub(crate) fn step_on(
+        &mut self,
+        objective: &Objective<'_>,
+        teachers: &mut [SpectralDivergence],
+    ) {
+        let descent = Descent { sgd: Sgd::plain(LEARNING_RATE), part: Part::All };
+        let outcome = self.worker.descend(&mut self.model, descent, objective, teachers);
         self.objective = outcome.unwrap_or(f64::NAN);
     }
 }
 
 /// The largest objective: a network that diverged has not been measured.
-pub(crate) fn objective(clients: &[Client<'_>]) -> anyhow::Result<f64> {
+pub(crate) fn objective(clients: &[Client]) -> anyhow::Result<f64> {
     let worst = clients.iter().map(|client| client.objective).fold(0.0, f64::max);
     let finite = clients.iter().all(|client| client.objective.is_finite());
     anyhow::ensure!(finite, "training diverged; its speed means nothing");

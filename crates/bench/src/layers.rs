@@ -25,7 +25,7 @@ struct Row {
 pub(crate) fn measure(args: &Args) -> anyhow::Result<Value> {
     let work = &args.work;
     let network = work.network()?;
-    let mut clients = work.clients(&*network);
+    let mut clients = work.clients(&network);
     let batch = f64::from(work.batch);
     let mut rows: Vec<Row> = Vec::new();
     let mut step = f64::INFINITY;
@@ -34,7 +34,7 @@ pub(crate) fn measure(args: &Args) -> anyhow::Result<Value> {
         let client = &mut clients[0];
         client.time_layers();
         let began = Instant::now();
-        client.step(&mut []);
+        client.step();
         step = step.min(began.elapsed().as_secs_f64());
         let times = client.layer_times();
         if rows.is_empty() {

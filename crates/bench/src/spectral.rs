@@ -4,7 +4,10 @@ use crate::client::{Client, Work, objective};
 use crate::stopwatch::{Tally, together};
 use anyhow::Context as _;
 use clap::ValueEnum;
-use formant_numerics::{Form, Length, Rng, Scope, SpectralDivergence, Spectrum, Stream, Term};
+use formant_numerics::{
+    Differentiable, Form, Length, Objective, Rng, Scope, Spectral, SpectralDivergence, Spectrum,
+    Stream, Term,
+};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -81,15 +84,18 @@ impl From<ScopeName> for Scope {
 }
 
 /// A client that learns from a teacher.
-struct Pupil<'n> {
-    client: Client<'n>,
+struct Pupil<'t> {
+    client: Client,
+    data: Spectral<'t>,
     term: SpectralDivergence,
     gradient: Vec<f32>,
 }
 
 impl Pupil<'_> {
     fn step_with_term(&mut self) {
-        self.client.step(&mut [(LAMBDA, &mut self.term)]);
+        let terms = [LAMBDA * Term::Spectral(self.data)];
+        let objective = Objective { terms: &terms, ..Objective::CROSS_ENTROPY };
+        self.client.step_on(&objective, std::slice::from_mut(&mut self.term));
     }
 
     fn term_alone(&mut self) {
@@ -104,17 +110,17 @@ pub(crate) fn measure(args: &Args) -> anyhow::Result<Value> {
     let (scope, length) = (args.scope.into(), args.length.into());
     let plans = Arc::new(Spectrum::new(network.layout(), scope, length));
     let mut pupils = Vec::new();
-    for client in work.clients(&*network) {
-        let term =
-            SpectralDivergence::new(plans.clone(), args.form.into(), args.tau, &teacher.parameters)
-                .context("--tau")?;
-        pupils.push(Pupil { client, term, gradient: vec![0.0; teacher.parameters.len()] });
+    for client in work.clients(&network) {
+        let (form, tau, teacher) = (args.form.into(), args.tau, &teacher.parameters[..]);
+        let data = Spectral { form, scope, length, tau, every: 1, teacher };
+        let term = SpectralDivergence::new(plans.clone(), form, tau, teacher).context("--tau")?;
+        pupils.push(Pupil { client, data, term, gradient: vec![0.0; teacher.len()] });
     }
     let (mut plain, mut with, mut alone) = (Vec::new(), Vec::new(), Vec::new());
     for turn in 0..TURNS {
         let warm_up = if turn == 0 { work.warm_up } else { 0.0 };
         let times = (warm_up, work.seconds / f64::from(TURNS));
-        plain.extend(together(&mut pupils, times, |pupil| pupil.client.step(&mut [])));
+        plain.extend(together(&mut pupils, times, |pupil| pupil.client.step()));
         with.extend(together(&mut pupils, times, Pupil::step_with_term));
         alone.extend(together(&mut pupils, times, Pupil::term_alone));
     }

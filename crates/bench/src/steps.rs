@@ -1,6 +1,6 @@
 //! Training steps a second.
 
-use crate::client::{Work, objective};
+use crate::client::{Client, Work, objective};
 use crate::stopwatch::{Tally, together};
 use serde_json::{Value, json};
 
@@ -13,9 +13,8 @@ pub(crate) struct Args {
 pub(crate) fn measure(args: &Args) -> anyhow::Result<Value> {
     let work = &args.work;
     let network = work.network()?;
-    let mut clients = work.clients(&*network);
-    let tallies =
-        together(&mut clients, (work.warm_up, work.seconds), |client| client.step(&mut []));
+    let mut clients = work.clients(&network);
+    let tallies = together(&mut clients, (work.warm_up, work.seconds), Client::step);
     let steps_per_second = Tally::rate(&tallies);
     Ok(json!({
         "parameters": network.layout().parameters(),

@@ -23,7 +23,7 @@ pub(crate) fn export(args: &DataExportArgs) -> anyhow::Result<ExitCode> {
     let clients = federation.clients.len();
     let bar = LateBar::new(clients);
     for client in 0..clients {
-        Share::of_client(&federation, client).write(&args.out.join(name(client, clients)))?;
+        Share::of_client(&federation, client)?.write(&args.out.join(name(client, clients)))?;
         bar.advance(1);
     }
     bar.finish();

@@ -5,6 +5,7 @@ use crate::output::{markdown_table, print, print_json};
 use crate::run::{experiment, grouped};
 use anyhow::bail;
 use formant_experiment::Override;
+use formant_methods::Zoo;
 use formant_runtime::{MethodPlan, Pace, Pacer, RunPlan, median_client};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
@@ -63,7 +64,7 @@ fn measure(plan: &RunPlan, args: &DevicesArgs) -> anyhow::Result<Vec<Pace>> {
     let first = &plan.methods[0];
     let plain = MethodPlan {
         label: "plain SGD".into(),
-        method: formant_methods::build("fedavg", &toml::Table::new())?.0,
+        method: Zoo::standard().build("fedavg", &toml::Table::new())?.method,
         shared: first.shared,
         personal: first.personal,
     };

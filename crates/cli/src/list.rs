@@ -5,7 +5,7 @@ use crate::output::{pasteable, print, print_json};
 use crate::run::grouped;
 use anyhow::bail;
 use formant_methods::schema::Key;
-use formant_methods::{ALLOW_DEGENERATE, Entry, ZOO};
+use formant_methods::{ALLOW_DEGENERATE, Entry, Zoo};
 use formant_numerics::{NetworkSpec, Shape};
 use formant_runtime::files::{self, Synced};
 use serde_json::json;
@@ -20,8 +20,10 @@ pub(crate) fn methods(args: &MethodsArgs) -> anyhow::Result<ExitCode> {
         print(&page()?)?;
         return Ok(ExitCode::SUCCESS);
     }
+    let zoo = Zoo::standard();
     if args.json {
-        let list: Vec<_> = ZOO
+        let list: Vec<_> = zoo
+            .entries()
             .iter()
             .map(|e| {
                 json!({
@@ -35,8 +37,8 @@ pub(crate) fn methods(args: &MethodsArgs) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let mut text = String::new();
-    let width = ZOO.iter().map(|e| e.name.len()).max().unwrap_or(0);
-    for entry in ZOO {
+    let width = zoo.entries().iter().map(|e| e.name.len()).max().unwrap_or(0);
+    for entry in zoo.entries() {
         writeln!(
             text,
             "{:width$}  {}  {} ({})",
@@ -61,7 +63,8 @@ fn models(entry: &Entry) -> &'static str {
 }
 
 fn show(name: &str) -> anyhow::Result<ExitCode> {
-    let entry = formant_methods::entry(name)?;
+    let zoo = Zoo::standard();
+    let entry = zoo.entry(name)?;
     let mut text = String::new();
     writeln!(text, "{} ({}): {}\n", entry.title, entry.citation, entry.summary)?;
     writeln!(text, "{}\n", rules(entry))?;
@@ -112,11 +115,12 @@ fn rules(entry: &Entry) -> String {
 
 /// The page docs/METHODS.md.
 fn page() -> anyhow::Result<String> {
+    let zoo = Zoo::standard();
     let mut text = String::from(
         "# The methods\n\nWritten by `formant methods --markdown` from the methods' own files and key tables.\n\n\
          | name | GM | PM | |\n| --- | --- | --- | --- |\n",
     );
-    for entry in ZOO {
+    for entry in zoo.entries() {
         let mark = |yes: bool| if yes { "yes" } else { "–" };
         let (name, anchor) = (entry.name, entry.title.to_lowercase());
         let (generic, personal) = (mark(entry.generic), mark(entry.personal));
@@ -126,7 +130,7 @@ fn page() -> anyhow::Result<String> {
         "\nA method without a GM has its averaged PM scored on the global test set, one without PMs its GM on the local \
          test sets; tables print both in parentheses.\n",
     );
-    for entry in ZOO {
+    for entry in zoo.entries() {
         write!(text, "\n## {}\n\n{}\n", entry.title, rules(entry))?;
         if !entry.keys.is_empty() {
             text.push_str("\n| key | symbol | default | allowed | meaning |\n| --- | --- | --- | --- | --- |\n");

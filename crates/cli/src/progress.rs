@@ -103,9 +103,9 @@ impl Bars {
                 Self::show(state, *round);
             }
             Event::Evaluated(scores) => {
+                let gm = scores.gm.map(|gm| format!("  GM {:5.1}", 100.0 * gm.accuracy));
                 let pm = scores.pm.as_ref().map(|pm| format!("  PM {:5.1}", 100.0 * pm.weighted));
-                let gm = 100.0 * scores.gm.accuracy;
-                state.scores = format!("  GM {gm:5.1}{}", pm.unwrap_or_default());
+                state.scores = [gm, pm].into_iter().flatten().collect();
                 Self::show(state, scores.round);
             }
             Event::MethodFinished { method, rounds, seconds, stopped, .. } => {

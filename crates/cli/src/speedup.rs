@@ -116,7 +116,7 @@ fn run(
             "nothing takes time in this experiment, so nothing can be saved\nhint: set devices.samples_per_second and links.up and links.down"
         );
     }
-    if let Some(method) = plan.methods.iter().find(|m| !m.method.has_personal_phase()) {
+    if let Some(method) = plan.methods.iter().find(|m| !plan.rules(m).personal.exists) {
         bail!(
             "`{}` has no personal phase that could run while an upload travels\nhint: choose others with --method, such as scd, ditto or fedrod",
             method.label

@@ -1,26 +1,27 @@
-//! A dataset: training images, test images and the names of the classes.
+//! A dataset: training samples, test samples and the names of the classes.
 
 use crate::catalogue::{self, Format};
 use crate::folder::Folder;
-use crate::{DataError, Images, cifar, data_dir, embedded, idx};
-use formant_numerics::Shape;
+use crate::{DataError, cifar, data_dir, embedded, idx};
+use formant_numerics::{Samples, Shape};
 use std::path::Path;
+use std::sync::Arc;
 
-/// Training and test images of the same shape and classes.
+/// Training and test samples of the same shape and classes.
 #[derive(Debug, Clone)]
 pub struct Dataset {
     /// The name under which it is known.
     pub name: String,
-    /// The shape of one image.
+    /// The shape of one sample.
     pub shape: Shape,
     /// Number of classes.
     pub classes: usize,
     /// A name for every class.
     pub class_names: Vec<String>,
-    /// The images that are divided among the clients.
-    pub train: Images,
+    /// The samples that are divided among the clients.
+    pub train: Arc<dyn Samples>,
     /// The global test set, of which nothing reaches a client.
-    pub test: Images,
+    pub test: Arc<dyn Samples>,
 }
 
 impl Dataset {
@@ -62,8 +63,8 @@ impl Dataset {
     pub fn from_parts(
         name: impl Into<String>,
         class_names: Vec<String>,
-        train: Images,
-        test: Images,
+        train: impl Samples + 'static,
+        test: impl Samples + 'static,
     ) -> Result<Self, DataError> {
         let refuse =
             |key, value: String, remedy: String| Err(DataError::Parts { key, value, remedy });
@@ -85,6 +86,7 @@ impl Dataset {
                 format!("the training images have the shape {}; use one for both", train.shape()),
             );
         }
+        let (train, test): (Arc<dyn Samples>, Arc<dyn Samples>) = (Arc::new(train), Arc::new(test));
         for (key, images) in [("train.labels()", &train), ("test.labels()", &test)] {
             if let Some(i) = (0..images.len()).find(|&i| images.label(i) >= classes) {
                 return refuse(
@@ -101,7 +103,7 @@ impl Dataset {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Normalisation;
+    use crate::{Images, Normalisation};
 
     fn images(side: usize, labels: &[u16]) -> Images {
         let shape = Shape::new(1, side, side);

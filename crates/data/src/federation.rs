@@ -74,7 +74,7 @@ impl Federation {
     /// the labels and the plan.
     pub fn new(dataset: Arc<Dataset>, plan: &PartitionPlan) -> Result<Self, DataError> {
         let fractions = plan.fractions()?;
-        let holdings = plan.divide(dataset.train.labels(), dataset.classes)?;
+        let holdings = plan.divide(&dataset.train.labels(), dataset.classes)?;
         let clients = (0u64..)
             .zip(holdings)
             .map(|(client, holding)| {

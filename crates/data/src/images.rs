@@ -1,42 +1,16 @@
 //! Labelled images as bytes, normalised on the way out.
 
 use crate::DataError;
-use formant_numerics::Shape;
-use serde::{Deserialize, Serialize};
-
-/// Mean and standard deviation of one colour channel, of pixel values scaled to `[0, 1]`.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Normalisation {
-    /// Subtracted from the scaled pixel.
-    pub mean: f32,
-    /// Divides what is left.
-    pub std: f32,
-}
-
-impl Normalisation {
-    /// Leaves the scaled pixel as it is.
-    pub const NONE: Self = Self::new(0.0, 1.0);
-
-    /// Normalisation by a mean and a standard deviation.
-    pub const fn new(mean: f32, std: f32) -> Self {
-        Self { mean, std }
-    }
-
-    /// The normalised value of every byte. All in `f32` and in this order, so that the values are
-    /// bit for bit those of the usual PyTorch transforms.
-    fn table(self) -> [f32; 256] {
-        std::array::from_fn(|byte| (byte as f32 / 255.0 - self.mean) / self.std)
-    }
-}
+use formant_numerics::{Normalisation, Samples, Shape};
 
 /// Labelled images of one shape.
 ///
 /// Pixels stay bytes, sample after sample and channel after channel within a sample (NCHW), a
-/// quarter of the memory of `f32`; [`Images::gather`] normalises them through a table of the 256
+/// quarter of the memory of `f32`; [`Samples::gather`] normalises them through a table of the 256
 /// values a channel can take.
 ///
 /// ```
-/// use formant_data::{Images, Normalisation};
+/// use formant_data::{Images, Normalisation, Samples};
 /// use formant_numerics::Shape;
 ///
 /// let shape = Shape::new(1, 1, 2);
@@ -107,31 +81,6 @@ impl Images {
         Ok(Self { shape, pixels, labels, normalisation: normalisation.to_vec(), tables })
     }
 
-    /// Number of images.
-    pub fn len(&self) -> usize {
-        self.labels.len()
-    }
-
-    /// Whether there is no image.
-    pub fn is_empty(&self) -> bool {
-        self.labels.is_empty()
-    }
-
-    /// The shape of one image.
-    pub fn shape(&self) -> Shape {
-        self.shape
-    }
-
-    /// How pixels are normalised, channel by channel.
-    pub fn normalisation(&self) -> &[Normalisation] {
-        &self.normalisation
-    }
-
-    /// The class of image `i`. Panics when there is no such image, as a slice does.
-    pub fn label(&self, i: usize) -> usize {
-        usize::from(self.labels[i])
-    }
-
     /// The classes of all images.
     pub fn labels(&self) -> &[u16] {
         &self.labels
@@ -142,12 +91,30 @@ impl Images {
         let size = self.shape.len();
         &self.pixels[i * size..(i + 1) * size]
     }
+}
 
-    /// Writes the chosen images, normalised and channel-major over the batch (C, N, H, W), to
-    /// `out`, without allocating.
-    ///
-    /// Panics when an index is out of range or `out` is not `indices.len() * shape.len()` long.
-    pub fn gather(&self, indices: &[u32], out: &mut [f32]) {
+impl Samples for Images {
+    fn len(&self) -> usize {
+        self.labels.len()
+    }
+
+    fn shape(&self) -> Shape {
+        self.shape
+    }
+
+    fn label(&self, i: usize) -> usize {
+        usize::from(self.labels[i])
+    }
+
+    fn normalisation(&self) -> &[Normalisation] {
+        &self.normalisation
+    }
+
+    fn bytes(&self, i: usize) -> Option<&[u8]> {
+        Some(self.pixels(i))
+    }
+
+    fn gather(&self, indices: &[u32], out: &mut [f32]) {
         assert_eq!(
             out.len(),
             indices.len() * self.shape.len(),
@@ -169,13 +136,20 @@ impl Images {
         }
     }
 
-    /// Replaces `out` by the classes of the chosen images; allocates only when `out` is too small.
-    ///
-    /// Panics when an index is out of range.
-    pub fn gather_labels(&self, indices: &[u32], out: &mut Vec<u32>) {
+    fn gather_labels(&self, indices: &[u32], out: &mut Vec<u32>) {
         out.clear();
         out.extend(indices.iter().map(|&index| u32::from(self.labels[index as usize])));
     }
+}
+
+/// Samples from the bytes of images of one shape (NCHW), of whose classes nothing is known.
+pub fn images(
+    shape: Shape,
+    pixels: Vec<u8>,
+    normalisation: &[Normalisation],
+) -> Result<Box<dyn Samples>, DataError> {
+    let labels = vec![0; pixels.len() / shape.len().max(1)];
+    Ok(Box::new(Images::new(shape, pixels, labels, normalisation)?))
 }
 
 /// Without the pixels, which would fill the screen.

@@ -24,14 +24,14 @@ use std::path::Path;
 
 /// Images as bytes, one after the other, and their classes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Samples {
+pub struct Portion {
     /// Channel after channel within an image.
     pub pixels: Vec<u8>,
     /// One class an image.
     pub labels: Vec<u16>,
 }
 
-impl Samples {
+impl Portion {
     /// Number of images.
     pub fn len(&self) -> usize {
         self.labels.len()
@@ -49,13 +49,13 @@ pub(crate) const PARTS: [&str; 3] = ["train", "validation", "test"];
 /// The data that one client holds.
 ///
 /// ```
-/// use formant_data::{Samples, Share, description};
+/// use formant_data::{Portion, Share, description};
 /// use formant_numerics::Shape;
 ///
 /// let dir = tempfile::tempdir().unwrap();
 /// let path = dir.path().join("client.safetensors");
-/// let train = Samples { pixels: vec![7; 2 * 28 * 28], labels: vec![3, 9] };
-/// Share::new(Shape::new(1, 28, 28), train, Samples::default(), Samples::default())?.write(&path)?;
+/// let train = Portion { pixels: vec![7; 2 * 28 * 28], labels: vec![3, 9] };
+/// Share::new(Shape::new(1, 28, 28), train, Portion::default(), Portion::default())?.write(&path)?;
 ///
 /// let (dataset, client) = Share::read(&path)?.into_dataset("mine", &description("mnist")?)?;
 /// assert_eq!((dataset.train.label(1), client.train), (9, vec![0, 1]));
@@ -65,7 +65,7 @@ pub(crate) const PARTS: [&str; 3] = ["train", "validation", "test"];
 pub struct Share {
     shape: Shape,
     /// Train, validation and test.
-    parts: [Samples; 3],
+    parts: [Portion; 3],
     /// Where it came from, for what an error has to say.
     origin: String,
 }
@@ -74,9 +74,9 @@ impl Share {
     /// A share made in memory. Only `train` must hold something.
     pub fn new(
         shape: Shape,
-        train: Samples,
-        validation: Samples,
-        test: Samples,
+        train: Portion,
+        validation: Portion,
+        test: Portion,
     ) -> Result<Self, DataError> {
         let share =
             Self { shape, parts: [train, validation, test], origin: "the share in memory".into() };
@@ -96,20 +96,26 @@ impl Share {
 
     /// The samples of one client of a federation, in the order in which the simulator visits them.
     ///
-    /// Panics when there is no such client, as a slice does.
-    pub fn of_client(federation: &Federation, client: usize) -> Self {
-        let images = &federation.dataset.train;
+    /// An error if the samples are not kept as bytes. Panics when there is no such client, as a slice
+    /// does.
+    pub fn of_client(federation: &Federation, client: usize) -> Result<Self, DataError> {
+        let samples = &*federation.dataset.train;
         let held = &federation.clients[client];
         let take = |indices: &[u32]| {
-            let mut samples = Samples::default();
+            let mut portion = Portion::default();
             for &index in indices {
-                samples.pixels.extend_from_slice(images.pixels(index as usize));
-                samples.labels.push(images.labels()[index as usize]);
+                let bytes = samples.bytes(index as usize).ok_or_else(|| DataError::Share {
+                    file: format!("the share of client {client}"),
+                    found: "its samples are not bytes".into(),
+                    remedy: "only images can be written as a share".into(),
+                })?;
+                portion.pixels.extend_from_slice(bytes);
+                portion.labels.push(samples.label(index as usize) as u16);
             }
-            samples
+            Ok::<_, DataError>(portion)
         };
-        let parts = [take(&held.train), take(&held.validation), take(&held.test)];
-        Self { shape: images.shape(), parts, origin: format!("client {client}") }
+        let parts = [take(&held.train)?, take(&held.validation)?, take(&held.test)?];
+        Ok(Self { shape: samples.shape(), parts, origin: format!("client {client}") })
     }
 
     /// Reads a share. Whatever is wrong with the file is an error that names the tensor.
@@ -176,17 +182,17 @@ impl Share {
     }
 
     /// What the client trains on.
-    pub fn train(&self) -> &Samples {
+    pub fn train(&self) -> &Portion {
         &self.parts[0]
     }
 
     /// What it chooses settings by.
-    pub fn validation(&self) -> &Samples {
+    pub fn validation(&self) -> &Portion {
         &self.parts[1]
     }
 
     /// What its personal model is judged on.
-    pub fn test(&self) -> &Samples {
+    pub fn test(&self) -> &Portion {
         &self.parts[2]
     }
 
@@ -230,7 +236,7 @@ impl Share {
             next += part.len() as u32;
             (first..next).collect::<Vec<u32>>()
         });
-        let mut all = Samples::default();
+        let mut all = Portion::default();
         for part in self.parts {
             all.pixels.extend_from_slice(&part.pixels);
             all.labels.extend_from_slice(&part.labels);
@@ -252,7 +258,7 @@ impl Share {
             let found = "train.labels has no entries".to_owned();
             return Err(self.refuse((found, "give at least one training image".into())));
         }
-        let samples: usize = self.parts.iter().map(Samples::len).sum();
+        let samples: usize = self.parts.iter().map(Portion::len).sum();
         if u32::try_from(samples).is_err() {
             let found = format!("it holds {samples} samples");
             let remedy = format!("samples are numbered with 32 bits: keep at most {}", u32::MAX);

@@ -80,7 +80,7 @@ fn idx_files_are_read_plain_compressed_and_directly_in_the_folder() {
         assert_eq!(dataset.train.labels(), [3, 1, 4, 9]);
         assert_eq!(dataset.test.labels(), [0, 7]);
         assert_eq!(
-            dataset.train.pixels(1)[..3],
+            dataset.train.bytes(1).unwrap()[..3],
             [784 % 251, 785 % 251, 786 % 251].map(|b| b as u8)
         );
     }
@@ -235,7 +235,7 @@ fn cifar10_joins_its_batches_in_order() {
     let dataset = Dataset::load("cifar10", Some(root.path())).unwrap();
     assert_eq!(dataset.train.labels(), [1, 0, 2, 0, 3, 0, 4, 0, 5, 0]);
     assert_eq!(dataset.test.labels(), [9]);
-    let pixels = dataset.train.pixels(3);
+    let pixels = dataset.train.bytes(3).unwrap();
     assert_eq!([pixels[0], pixels[1_023], pixels[1_024], pixels[3_071]], [0, 0, 1, 2]);
 }
 
@@ -245,7 +245,7 @@ fn cifar100_uses_the_fine_label() {
     fs::write(root.path().join("train.bin"), records(&[&[19, 99], &[4, 0]])).unwrap();
     fs::write(root.path().join("test.bin.gz"), gzip(&records(&[&[0, 42]]))).unwrap();
     let dataset = Dataset::load("cifar100", Some(root.path())).unwrap();
-    assert_eq!((dataset.train.labels(), dataset.test.labels()), (&[99, 0][..], &[42][..]));
+    assert_eq!((dataset.train.labels(), dataset.test.labels()), (vec![99, 0], vec![42]));
     assert_eq!(dataset.class_names[42], "leopard");
 }
 

@@ -3,7 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "what a test cannot do without, it may insist on")]
 
 use formant_data::{
-    Dataset, Federation, Partition, PartitionPlan, Samples, Share, Split, description,
+    Dataset, Federation, Partition, PartitionPlan, Portion, Share, Split, description,
 };
 use formant_numerics::{Rng, Shape, Stream};
 use proptest::prelude::*;
@@ -13,13 +13,13 @@ use std::sync::Arc;
 
 const SHAPE: Shape = Shape::new(1, 2, 2);
 
-fn samples(labels: &[u16]) -> Samples {
+fn samples(labels: &[u16]) -> Portion {
     let pixels = (0..4 * labels.len()).map(|i| i as u8).collect();
-    Samples { pixels, labels: labels.to_vec() }
+    Portion { pixels, labels: labels.to_vec() }
 }
 
 fn share() -> Share {
-    Share::new(SHAPE, samples(&[3, 300, 0]), samples(&[1]), Samples::default()).unwrap()
+    Share::new(SHAPE, samples(&[3, 300, 0]), samples(&[1]), Portion::default()).unwrap()
 }
 
 fn federation() -> Federation {
@@ -77,7 +77,7 @@ fn batches_are_those_of_the_simulator() {
     let federation = federation();
     for (client, held) in federation.clients.iter().enumerate() {
         let path = dir.path().join("client.safetensors");
-        Share::of_client(&federation, client).write(&path).unwrap();
+        Share::of_client(&federation, client).unwrap().write(&path).unwrap();
         let known = description("mnist-small").unwrap();
         let (own, mine) = Share::read(&path).unwrap().into_dataset("own", &known).unwrap();
         assert_eq!(own.class_names, federation.dataset.class_names);
@@ -190,7 +190,7 @@ fn what_does_not_fit_the_experiment_is_refused() {
     let known = description("mnist").unwrap();
     let message = share().into_dataset("x", &known).unwrap_err().to_string();
     assert!(message.contains("images of 1x2x2, not of 1x28x28"), "{message}");
-    let uneven = Samples { pixels: vec![0; 5], labels: vec![0] };
+    let uneven = Portion { pixels: vec![0; 5], labels: vec![0] };
     let message = Share::new(SHAPE, uneven, samples(&[]), samples(&[])).unwrap_err().to_string();
     assert!(message.contains("train.images has 5 bytes"), "{message}");
     assert!(Share::new(SHAPE, samples(&[]), samples(&[]), samples(&[])).is_err());

@@ -3,6 +3,7 @@
 use crate::keys::{self, Section};
 use crate::overrides::Override;
 use crate::{ExperimentError, combination, units};
+use formant_methods::Zoo;
 use formant_methods::schema::{SchemaError, resolve, suggest};
 use std::path::Path;
 use toml::{Table, Value};
@@ -286,7 +287,7 @@ fn method(mut entry: Table, train: &Table) -> Result<MethodSetting, ExperimentEr
     let mut merged = train.clone();
     merged.extend(own);
     let train = resolve("train", keys::TRAIN, &merged)?;
-    let (_, parameters) = formant_methods::build(&name, &entry)?;
+    let parameters = Zoo::standard().build(&name, &entry)?.parameters;
     Ok(MethodSetting { label, name, parameters, train })
 }
 

@@ -54,7 +54,8 @@ pub const SECTIONS: &[Section] = &[
 /// Where a key of this name stands, for somebody who left out the section.
 pub(crate) fn elsewhere(name: &str) -> Option<String> {
     let sections = SECTIONS.iter().map(|s| (s.name, s.keys));
-    let methods = formant_methods::ZOO.iter().map(|e| ("method", e.keys));
+    let zoo = formant_methods::Zoo::standard();
+    let methods = zoo.entries().iter().map(|e| ("method", e.keys));
     let (section, _) = sections
         .chain(methods)
         .filter(|(section, _)| !section.is_empty())

@@ -2,7 +2,7 @@
 
 use crate::{ExperimentError, combination};
 use formant_methods::schema::suggest;
-use formant_methods::{ALLOW_DEGENERATE, Entry, ZOO, entry};
+use formant_methods::{ALLOW_DEGENERATE, Entry, Zoo};
 use toml::{Table, Value};
 
 /// One change: a dotted key and a value, or none to unset it.
@@ -92,14 +92,14 @@ impl Override {
             };
             return insert(entries[index], &self.path[2..], self.value.as_ref());
         }
-        let key = &self.path[1];
+        let (key, zoo) = (&self.path[1], Zoo::standard());
         let has_key = |table: &Table| {
             let name = table.get("name").and_then(Value::as_str).unwrap_or_default();
             let takes = |e: &Entry| {
                 e.keys.iter().any(|k| k.name == key)
                     || e.can_degenerate() && key == ALLOW_DEGENERATE.name
             };
-            key == "train" || entry(name).is_ok_and(takes)
+            key == "train" || zoo.entry(name).is_ok_and(takes)
         };
         let mut changed = false;
         for entry in entries.iter_mut().filter(|entry| has_key(entry)) {
@@ -110,7 +110,8 @@ impl Override {
             return Ok(());
         }
         let names: Vec<&str> = entries.iter().filter_map(|e| e.get("name")?.as_str()).collect();
-        let known: Vec<&str> = ZOO
+        let known: Vec<&str> = zoo
+            .entries()
             .iter()
             .filter(|e| names.contains(&e.name))
             .flat_map(|e| e.keys.iter().map(|k| k.name))
@@ -163,7 +164,7 @@ pub fn choose_methods(table: &mut Table, names: &[String]) -> Result<(), Experim
     };
     let text = |value: &Value, key: &str| value.get(key).and_then(Value::as_str).map(str::to_owned);
     let label = |value: &Value| text(value, "label").or_else(|| text(value, "name"));
-    let mut chosen: Vec<Value> = Vec::new();
+    let (mut chosen, zoo): (Vec<Value>, _) = (Vec::new(), Zoo::standard());
     for name in names {
         // A label means one setting, a method's name all settings of it that the experiment has.
         let mut found: Vec<&Value> =
@@ -174,10 +175,13 @@ pub fn choose_methods(table: &mut Table, names: &[String]) -> Result<(), Experim
         }
         if found.is_empty() {
             let labels: Vec<String> = entries.iter().filter_map(label).collect();
-            let others =
-                ZOO.iter().map(|e| e.name).filter(|name| !labels.iter().any(|l| l == name));
+            let others = zoo
+                .entries()
+                .iter()
+                .map(|e| e.name)
+                .filter(|name| !labels.iter().any(|l| l == name));
             let known = labels.iter().map(String::as_str).chain(others);
-            let entry = ZOO.iter().find(|e| e.name == name).ok_or_else(|| {
+            let entry = zoo.entries().iter().find(|e| e.name == name).ok_or_else(|| {
                 ExperimentError::combination(
                     format!("unknown method `{name}`"),
                     suggest(name, known, "labels of this experiment and methods"),

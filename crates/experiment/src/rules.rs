@@ -4,6 +4,7 @@ use crate::experiment::{integer, number, text};
 use crate::{Experiment, ExperimentError, units};
 use core::time::Duration;
 use formant_federation::{Late, Personal, Protocol, Schedule, Until};
+use formant_methods::Moment;
 use formant_methods::schema::SchemaError;
 use formant_runtime::Profile;
 use toml::{Table, Value};
@@ -76,9 +77,11 @@ impl Experiment {
             return Err(ExperimentError::combination(format!("[federation]: {fault}"), remedy));
         }
         self.profile()?;
+        let at = Moment { round: 1, rounds: self.rounds() };
         for setting in &self.methods {
-            let (method, _) = formant_methods::build(&setting.name, &setting.parameters)?;
-            if !protocol.is_synchronous() && !method.allows_stale_uploads() {
+            let zoo = formant_methods::Zoo::standard();
+            let method = zoo.build(&setting.name, &setting.parameters)?.method;
+            if !protocol.is_synchronous() && !method.hints(at).stale_uploads {
                 return Err(ExperimentError::combination(
                     format!(
                         "`{}` needs synchronous rounds: every upload answers the newest broadcast, and nobody is left behind",

@@ -1,7 +1,7 @@
 //! The commented experiment file that `formant init` writes, drawn up from the key tables.
 
 use crate::keys::SECTIONS;
-use formant_methods::ZOO;
+use formant_methods::Zoo;
 use formant_methods::schema::Key;
 use std::fmt::Write as _;
 
@@ -25,7 +25,7 @@ pub fn template() -> String {
         "# The methods to compare, one [[method]] each. Any key of [train] can be set for one method\n\
          # alone: train = { learning_rate = 0.1 }. A label tells two settings of one method apart.\n",
     );
-    for entry in ZOO {
+    for entry in Zoo::standard().entries() {
         let _ = writeln!(text, "\n# {} ({}): {}", entry.title, entry.citation, entry.summary);
         let _ = writeln!(text, "[[method]]\nname = \"{}\"", entry.name);
         for key in entry.keys {
@@ -53,7 +53,8 @@ mod tests {
         let table = super::template().parse().unwrap();
         let from_template = Experiment::parse(&table, &[]).unwrap();
         let methods: Vec<_> = from_template.methods().iter().map(|m| m.name.as_str()).collect();
-        let zoo: Vec<_> = formant_methods::ZOO.iter().map(|e| e.name).collect();
+        let zoo = formant_methods::Zoo::standard();
+        let zoo: Vec<_> = zoo.entries().iter().map(|e| e.name).collect();
         assert_eq!(methods, zoo);
         let bare: Vec<_> =
             zoo.iter().map(|name| format!("[[method]]\nname = \"{name}\"")).collect();

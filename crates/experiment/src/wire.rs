@@ -5,9 +5,9 @@ use crate::experiment::{integer, number, text};
 use crate::{Experiment, ExperimentError, MethodSetting, room};
 use formant_data::{Dataset, Federation, Partition, PartitionPlan, Split};
 use formant_federation::Protocol;
-use formant_methods::PhaseSettings;
+use formant_methods::{PhaseSettings, Zoo};
 use formant_model::Card;
-use formant_numerics::{NetworkSpec, Part, Sgd};
+use formant_numerics::{Cpu, NetworkSpec, Part, Sgd};
 use formant_runtime::event::{ClientSize, FORMAT, MethodInfo, RunStarted};
 use formant_runtime::{Evaluation, Keep, MethodPlan, PhasePlan, RunPlan};
 use std::path::Path;
@@ -58,6 +58,7 @@ impl Experiment {
     ) -> Result<RunPlan, ExperimentError> {
         let spec = self.network_spec()?;
         let network = spec.build(federation.dataset.shape, federation.dataset.classes)?;
+        let parameters = network.layout().parameters();
         let card = self.card(&spec, &federation.dataset);
         let split = match text(&self.evaluation, "split") {
             "validation" => Split::Validation,
@@ -74,13 +75,13 @@ impl Experiment {
                 "choose a network with hidden layers, such as mlp or lenet5",
             ));
         }
-        let header = self.header(&federation, network.layout().parameters(), split, &methods);
+        let header = self.header(&federation, parameters, split, &methods);
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         let threads = self.runtime.get("threads").and_then(Value::as_integer);
         let clients = federation.clients.len();
         let plan = RunPlan {
             header,
-            network,
+            engine: Box::new(Cpu::new(network)),
             federation,
             methods,
             seed: self.seed(),
@@ -167,7 +168,7 @@ impl Experiment {
                         generic: entry.generic,
                         personal: entry.personal,
                         hyper_parameters: json(&setting.parameters),
-                        degenerate: formant_methods::degenerate(&setting.name, &setting.parameters),
+                        degenerate: degenerate(setting),
                     }
                 })
                 .collect(),
@@ -176,7 +177,7 @@ impl Experiment {
 }
 
 fn method_plan(setting: &MethodSetting) -> Result<MethodPlan, ExperimentError> {
-    let (method, _) = formant_methods::build(&setting.name, &setting.parameters)?;
+    let method = Zoo::standard().build(&setting.name, &setting.parameters)?.method;
     let train = &setting.train;
     let rate = number(train, "learning_rate");
     let personal_rate =
@@ -201,6 +202,10 @@ fn method_plan(setting: &MethodSetting) -> Result<MethodPlan, ExperimentError> {
         shared: phase("epochs", rate, "cost"),
         personal: phase("personal_epochs", personal_rate, "personal_cost"),
     })
+}
+
+fn degenerate(setting: &MethodSetting) -> Option<String> {
+    Zoo::standard().build(&setting.name, &setting.parameters).ok()?.degenerate
 }
 
 /// TOML has no null and JSON no dates; nothing else is lost.

@@ -70,10 +70,6 @@ struct Answer {
 /// newest few, of which it will take the last.
 const REMEMBERED: usize = 8;
 
-/// Deadlines without anybody who could answer, until the run is given up: others may be on their way
-/// back.
-const PATIENCE: u32 = 3;
-
 impl Server {
     /// A server before its first round.
     pub fn new(protocol: Protocol) -> Self {

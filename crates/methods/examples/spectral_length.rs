@@ -4,8 +4,9 @@
 
 use formant_data::Dataset;
 use formant_numerics::{
-    Form, Layout, Length, Model, Network, NetworkSpec, Part, Rng, Scope, Sgd, SpectralDivergence,
-    Spectrum, Stream, Term, Worker, vector,
+    BatchPlan, Batches, Cpu, Descent, Differentiable, Engine, Form, Layout, Length, Model,
+    NetworkSpec, Objective, Part, Patience, Phase, Rng, Scope, Sgd, SpectralDivergence, Spectrum,
+    Stream, vector,
 };
 use std::error::Error;
 use std::sync::Arc;
@@ -23,12 +24,13 @@ fn main() -> Result<(), Box<dyn Error>> {
     let dataset = Dataset::load("mnist-small", None)?;
     for name in ["lenet5", "cnn"] {
         let network = NetworkSpec::named(name).build(dataset.train.shape(), 10)?;
+        let engine = Cpu::new(network.clone());
         let mut rng = Rng::new(1, Stream::Test, 0, 0);
         let (init, other) = (network.init(&mut rng), network.init(&mut rng));
         // As a federation has it: a common start, then clients that see other digits.
-        let low = trained(&*network, &init, &dataset, |label| label < 5)?;
-        let high = trained(&*network, &init, &dataset, |label| label >= 5)?;
-        let all = trained(&*network, &init, &dataset, |_| true)?;
+        let low = trained(&engine, &init, &dataset, |label| label < 5)?;
+        let high = trained(&engine, &init, &dataset, |label| label >= 5)?;
+        let all = trained(&engine, &init, &dataset, |_| true)?;
         let lengths = [Length::Exact, Length::Fast]
             .map(|length| Arc::new(Spectrum::new(network.layout(), Scope::Flat, length)));
         let [d, n] = [lengths[0].entries(), lengths[1].entries()];
@@ -84,27 +86,25 @@ fn evaluate(
 
 /// Three epochs on the images whose label passes.
 fn trained(
-    network: &dyn Network,
+    engine: &dyn Engine,
     init: &Model,
     dataset: &Dataset,
     wanted: impl Fn(usize) -> bool,
 ) -> Result<Model, Box<dyn Error>> {
-    let images = &dataset.train;
-    let mut order: Vec<u32> =
-        (0..images.len() as u32).filter(|i| wanted(images.label(*i as usize))).collect();
-    order.truncate(3_000);
-    let (mut model, mut worker) = (init.clone(), Worker::new(network, 20));
+    let samples = &*dataset.train;
+    let mut train: Vec<u32> =
+        (0..samples.len() as u32).filter(|i| wanted(samples.label(*i as usize))).collect();
+    train.truncate(3_000);
+    let mut model = init.clone();
     let mut rng = Rng::new(2, Stream::Test, 0, 0);
     let sgd = Sgd { learning_rate: 0.05, momentum: 0.5, weight_decay: 0.0, clip: None };
-    worker.begin_phase();
-    for _ in 0..3 {
-        rng.shuffle(&mut order);
-        for batch in order.chunks(20) {
-            worker.inputs.resize(batch.len() * network.input().len(), 0.0);
-            images.gather(batch, &mut worker.inputs);
-            images.gather_labels(batch, &mut worker.labels);
-            worker.step(network, &mut model, (&sgd, Part::All), &mut [])?;
-        }
-    }
+    let patience = Patience::Epochs;
+    let plan = BatchPlan { samples, train: &train, batch: 20, epochs: 3, patience };
+    let mut phase = Phase {
+        batches: &mut Batches::new(plan, &mut rng),
+        descent: Descent { sgd, part: Part::All },
+        objective: Objective::CROSS_ENTROPY,
+    };
+    engine.worker(20).train(&mut model, &mut phase)?;
     Ok(model)
 }

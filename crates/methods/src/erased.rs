@@ -1,7 +1,10 @@
 //! The untyped twin of [`Method`], for the runtime. Authors never see it.
 
-use crate::{Central, Entry, Local, Message, Method, MethodError, State, Upload, Uploads};
-use formant_numerics::{Model, Network};
+use crate::{
+    Central, Entry, Hints, Local, Message, Method, MethodError, Moment, Receive, State, Upload,
+    Uploads,
+};
+use formant_numerics::{Model, Network, vector};
 use serde::Serialize;
 use std::any::Any;
 use std::borrow::Cow;
@@ -90,10 +93,10 @@ pub struct Parcel {
 /// [`Method`] without its types. Implemented once, for every method.
 pub trait ErasedMethod: Send + Sync {
     /// The method's line in the zoo.
-    fn entry(&self) -> &'static Entry;
-    /// See [`Method::start_server`].
+    fn entry(&self) -> &Entry;
+    /// The server before the first round; see [`State::start`].
     fn start_server(&self, init: &Model) -> Value;
-    /// See [`Method::start_client`].
+    /// A client before its first round; see [`State::start`].
     fn start_client(&self, init: &Model) -> Value;
     /// See [`Method::broadcast`].
     fn broadcast(&self, server: &Value) -> Result<Value, MethodError>;
@@ -112,16 +115,8 @@ pub trait ErasedMethod: Send + Sync {
         sent: &Value,
         local: &mut Local<'_>,
     ) -> Result<(), MethodError>;
-    /// See [`Method::has_personal_phase`].
-    fn has_personal_phase(&self) -> bool;
-    /// See [`Method::shared_work`].
-    fn shared_work(&self, samples: usize, epochs: usize) -> usize;
-    /// See [`Method::personal_work`].
-    fn personal_work(&self, samples: usize, epochs: usize, round: (usize, usize)) -> usize;
-    /// See [`Method::trains_plainly`].
-    fn trains_plainly(&self, round: (usize, usize)) -> bool;
-    /// See [`Method::allows_stale_uploads`].
-    fn allows_stale_uploads(&self) -> bool;
+    /// See [`Method::hints`].
+    fn hints(&self, at: Moment) -> Hints;
     /// An error unless an upload could be aggregated: its vectors have the right lengths and are
     /// finite.
     fn check_upload(
@@ -183,7 +178,7 @@ pub trait ErasedMethod: Send + Sync {
 /// A method together with its line in the zoo.
 pub(crate) struct Erased<M> {
     pub(crate) method: M,
-    pub(crate) entry: &'static Entry,
+    pub(crate) entry: Entry,
 }
 
 impl<M: Method> Erased<M> {
@@ -239,16 +234,16 @@ fn message<T: Message>(message: T) -> Value {
 }
 
 impl<M: Method> ErasedMethod for Erased<M> {
-    fn entry(&self) -> &'static Entry {
-        self.entry
+    fn entry(&self) -> &Entry {
+        &self.entry
     }
 
     fn start_server(&self, init: &Model) -> Value {
-        state(self.method.start_server(init))
+        state(M::Server::start(init))
     }
 
     fn start_client(&self, init: &Model) -> Value {
-        state(self.method.start_client(init))
+        state(M::Client::start(init))
     }
 
     fn broadcast(&self, server: &Value) -> Result<Value, MethodError> {
@@ -276,24 +271,8 @@ impl<M: Method> ErasedMethod for Erased<M> {
         self.method.train_personal(self.client_mut(client)?, got, self.sent(sent)?, local)
     }
 
-    fn has_personal_phase(&self) -> bool {
-        self.method.has_personal_phase()
-    }
-
-    fn shared_work(&self, samples: usize, epochs: usize) -> usize {
-        self.method.shared_work(samples, epochs)
-    }
-
-    fn trains_plainly(&self, round: (usize, usize)) -> bool {
-        self.method.trains_plainly(round)
-    }
-
-    fn personal_work(&self, samples: usize, epochs: usize, round: (usize, usize)) -> usize {
-        self.method.personal_work(samples, epochs, round)
-    }
-
-    fn allows_stale_uploads(&self) -> bool {
-        self.method.allows_stale_uploads()
+    fn hints(&self, at: Moment) -> Hints {
+        self.method.hints(at)
     }
 
     fn check_upload(
@@ -311,8 +290,8 @@ impl<M: Method> ErasedMethod for Erased<M> {
         if lengths != expected {
             return foreign(format!("vectors of {lengths:?} numbers"), format!("{expected:?}"));
         }
-        if vectors.iter().any(|vector| vector.iter().any(|x| !x.is_finite())) {
-            return foreign("values that are no numbers".into(), "numbers".into());
+        if !vectors.iter().all(|vector| vector::all_finite(vector)) {
+            return foreign("values that are not finite".into(), "finite numbers".into());
         }
         match self.method.upload_fault(upload, network) {
             Some(fault) => foreign(fault, "an upload of this federation".into()),
@@ -367,11 +346,14 @@ impl<M: Method> ErasedMethod for Erased<M> {
         let server =
             server.0.as_any_mut().downcast_mut().ok_or_else(|| self.wrong("server state"))?;
         let mut typed = Typed::<M> { parcels, erased: self, upload: PhantomData };
-        self.method.aggregate(server, Uploads::new(&mut typed), central)
+        let received = M::Received::receive(Uploads::new(&mut typed), central)?;
+        self.method.aggregate(server, received, central)
     }
 
     fn global_model<'a>(&self, server: &'a Value) -> Result<Option<Cow<'a, Model>>, MethodError> {
-        Ok(self.method.global_model(self.server(server)?))
+        let model = self.method.global_model(self.server(server)?);
+        // What an entry says is what tables say.
+        Ok(model.filter(|_| self.entry.generic))
     }
 
     fn other_global_models<'a>(

@@ -32,7 +32,7 @@ pub enum MethodError {
     /// Training left the finite numbers, or a term could not be built.
     #[error(transparent)]
     Numerics(#[from] NumericsError),
-    /// Bytes that are no state or message of this method.
+    /// Bytes that do not hold a state or message of this method.
     #[error("cannot decode the {what} of method `{method}`: {reason}")]
     Decode {
         /// The method.
@@ -45,20 +45,7 @@ pub enum MethodError {
     /// A state or message that serde cannot express, such as a sequence of unknown length.
     #[error("cannot encode a state or message: {0}")]
     Encode(String),
-    /// An upload that is no model of this network.
-    #[error(
-        "client {client} sent a model of {} parameters and {} statistics where {} and {} are expected: it trains another network",
-        sent.0, sent.1, expected.0, expected.1
-    )]
-    ForeignModel {
-        /// Who sent it.
-        client: usize,
-        /// Its parameters and buffers.
-        sent: (usize, usize),
-        /// Those of the server's own model.
-        expected: (usize, usize),
-    },
-    /// An upload that lacks what the method needs.
+    /// An upload that is not what the method needs.
     #[error("client {client} sent {sent} where {expected} is expected")]
     ForeignUpload {
         /// Who sent it.

@@ -12,9 +12,10 @@
 //! Departures: batch-norm statistics are averaged without momentum; a running variance that
 //! overshoots could become negative.
 
-use crate::fedavg::Generic;
 use crate::schema::{Default, Key, Kind};
-use crate::{Central, FedAvg, Local, Method, MethodError, State, Uploads, weighted_mean};
+use crate::{
+    Averaging, Central, Degenerate, Entry, FedAvg, Generic, Local, Mean, Method, MethodError, State,
+};
 use formant_numerics::{Model, floats};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -29,7 +30,7 @@ pub struct FedAvgM {
     pub eta: f64,
 }
 
-pub(crate) const KEYS: &[Key] = &[
+const KEYS: &[Key] = &[
     Key {
         name: "beta",
         symbol: "β",
@@ -46,6 +47,17 @@ pub(crate) const KEYS: &[Key] = &[
     },
 ];
 
+/// FedAvgM in the zoo.
+pub(crate) const ENTRY: Entry = Entry {
+    name: "fedavgm",
+    title: "FedAvgM",
+    summary: "FedAvg with momentum on the server",
+    citation: "Hsu et al., 2019",
+    keys: KEYS,
+    degenerate: &[Degenerate::when(&[("beta", 0.0), ("eta", 1.0)], "FedAvg")],
+    ..Entry::of::<FedAvgM>(include_str!("fedavgm.rs"))
+};
+
 /// The generic model and how fast it moves.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Moving {
@@ -55,20 +67,18 @@ pub struct Moving {
     velocity: Vec<f32>,
 }
 
-impl State for Moving {}
+impl State for Moving {
+    fn start(init: &Model) -> Self {
+        Self { generic: Generic::start(init), velocity: vec![0.0; init.parameters.len()] }
+    }
+}
 
 impl Method for FedAvgM {
     type Server = Moving;
     type Client = ();
     type Broadcast = Model;
     type Upload = Model;
-
-    fn start_server(&self, init: &Model) -> Moving {
-        let velocity = vec![0.0; init.parameters.len()];
-        Moving { generic: Generic { w: init.clone() }, velocity }
-    }
-
-    fn start_client(&self, _init: &Model) {}
+    type Received<'a> = Mean<Model>;
 
     fn broadcast(&self, server: &Moving) -> Model {
         server.generic.w.clone()
@@ -76,21 +86,20 @@ impl Method for FedAvgM {
 
     fn train_shared(
         &self,
-        _client: &mut (),
+        client: &mut (),
         got: &Model,
         local: &mut Local<'_>,
     ) -> Result<Model, MethodError> {
-        FedAvg {}.train_shared(&mut (), got, local)
+        Averaging::train_shared(&FedAvg {}, client, got, local)
     }
 
     fn aggregate(
         &self,
         server: &mut Moving,
-        uploads: Uploads<'_, Model>,
+        received: Mean<Model>,
         _central: &mut Central<'_>,
     ) -> Result<(), MethodError> {
-        let average = weighted_mean(uploads, &server.generic.w, |w| w)?;
-        let w = &mut server.generic.w;
+        let (average, w) = (received.message, &mut server.generic.w);
         w.buffers = average.buffers;
         let moving = w.parameters.iter_mut().zip(&mut server.velocity);
         for ((w, v), average) in moving.zip(average.parameters) {

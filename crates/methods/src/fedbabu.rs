@@ -14,11 +14,9 @@
 //!
 //! Departures: the mean weighs by samples. Fine-tuning uses the personal phase's learning rate.
 
-use crate::fedavg::Generic;
-use crate::fedrep::average_bodies;
 use crate::schema::{Default, Key, Kind};
-use crate::{Central, FedAvg, Local, Method, MethodError, Uploads};
-use formant_numerics::{Model, Network, Part};
+use crate::{Averaging, Degenerate, Entry, Local, MethodError, Training};
+use formant_numerics::{Model, Part};
 use serde::Deserialize;
 use std::borrow::Cow;
 
@@ -44,7 +42,7 @@ pub enum Tuned {
     Head,
 }
 
-pub(crate) const KEYS: &[Key] = &[
+const KEYS: &[Key] = &[
     Key {
         name: "finetune_epochs",
         symbol: "τ_f",
@@ -61,21 +59,24 @@ pub(crate) const KEYS: &[Key] = &[
     },
 ];
 
-impl Method for FedBabu {
-    type Server = Generic;
+/// FedBabu in the zoo.
+pub(crate) const ENTRY: Entry = Entry {
+    name: "fedbabu",
+    title: "FedBABU",
+    summary: "only the body is trained and averaged; a copy is fine-tuned for each client",
+    citation: "Oh et al., ICLR 2022",
+    personal: true,
+    needs_body: true,
+    keys: KEYS,
+    degenerate: &[Degenerate::when(
+        &[("finetune_epochs", 0.0)],
+        "a method without personal models",
+    )],
+    ..Entry::of::<FedBabu>(include_str!("fedbabu.rs"))
+};
+
+impl Averaging for FedBabu {
     type Client = ();
-    type Broadcast = Model;
-    type Upload = Model;
-
-    fn start_server(&self, init: &Model) -> Generic {
-        FedAvg {}.start_server(init)
-    }
-
-    fn start_client(&self, _init: &Model) {}
-
-    fn broadcast(&self, server: &Generic) -> Model {
-        server.w.clone()
-    }
 
     fn train_shared(
         &self,
@@ -83,27 +84,13 @@ impl Method for FedBabu {
         got: &Model,
         local: &mut Local<'_>,
     ) -> Result<Model, MethodError> {
-        let mut model = got.clone();
-        local.sgd(&mut model, local.epochs(), Part::Body, &mut [])?;
-        model.parameters.truncate(local.network().layout().range(Part::Body).end);
-        Ok(model)
+        let mut w = got.clone();
+        local.train(&mut w, Training { part: Part::Body, ..local.training() })?;
+        Ok(w)
     }
 
-    fn upload_lengths(&self, got: &Model, network: &dyn Network) -> Vec<usize> {
-        vec![network.layout().range(Part::Body).end, got.buffers.len()]
-    }
-
-    fn aggregate(
-        &self,
-        server: &mut Generic,
-        uploads: Uploads<'_, Model>,
-        central: &mut Central<'_>,
-    ) -> Result<(), MethodError> {
-        average_bodies(&mut server.w, uploads, central)
-    }
-
-    fn global_model<'a>(&self, server: &'a Generic) -> Option<Cow<'a, Model>> {
-        Some(Cow::Borrowed(&server.w))
+    fn shared(&self) -> Part {
+        Part::Body
     }
 
     fn personal_model<'a>(
@@ -118,7 +105,8 @@ impl Method for FedBabu {
             Tuned::Head => Part::Head,
         };
         let mut copy = got.clone();
-        local.sgd(&mut copy, self.finetune_epochs, part, &mut [])?;
+        let epochs = self.finetune_epochs;
+        local.train(&mut copy, Training { epochs, part, ..local.training() })?;
         Ok(Cow::Owned(copy))
     }
 }

@@ -22,11 +22,9 @@
 //! Departures: gradients are clipped at `clip`, as in the published code. Batch-norm statistics are
 //! averaged and not shifted.
 
-use crate::method::expect_model;
 use crate::schema::{Default, Key, Kind};
-use crate::{Central, Local, Method, MethodError, State, Uploads};
-use formant_numerics::vector::WeightedMean;
-use formant_numerics::{Linear, Model, Part, Proximal, Term, floats};
+use crate::{Central, Entry, Equally, Hints, Local, Mean, Method, MethodError, Moment, State};
+use formant_numerics::{Model, Term, Weighted, floats};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 
@@ -40,7 +38,7 @@ pub struct FedDyn {
     pub clip: f32,
 }
 
-pub(crate) const KEYS: &[Key] = &[
+const KEYS: &[Key] = &[
     Key {
         name: "alpha",
         symbol: "α",
@@ -57,6 +55,16 @@ pub(crate) const KEYS: &[Key] = &[
     },
 ];
 
+/// FedDyn in the zoo.
+pub(crate) const ENTRY: Entry = Entry {
+    name: "feddyn",
+    title: "FedDyn",
+    summary: "dynamic regularisation: local optima are made to agree with the global one",
+    citation: "Acar et al., ICLR 2021",
+    keys: KEYS,
+    ..Entry::of::<FedDyn>(include_str!("feddyn.rs"))
+};
+
 /// What a client knows of its own gradient.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Slope {
@@ -65,7 +73,11 @@ pub struct Slope {
     pub g: Vec<f32>,
 }
 
-impl State for Slope {}
+impl State for Slope {
+    fn start(init: &Model) -> Self {
+        Self { g: vec![0.0; init.parameters.len()] }
+    }
+}
 
 /// Both candidates for the generic model, and what tells them apart.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -79,21 +91,19 @@ pub struct Shifted {
     pub h: Vec<f32>,
 }
 
-impl State for Shifted {}
+impl State for Shifted {
+    fn start(init: &Model) -> Self {
+        Self { w: init.clone(), mean: init.clone(), h: vec![0.0; init.parameters.len()] }
+    }
+}
 
 impl Method for FedDyn {
     type Server = Shifted;
     type Client = Slope;
     type Broadcast = Model;
     type Upload = Model;
-
-    fn start_server(&self, init: &Model) -> Shifted {
-        Shifted { w: init.clone(), mean: init.clone(), h: vec![0.0; init.parameters.len()] }
-    }
-
-    fn start_client(&self, init: &Model) -> Slope {
-        Slope { g: vec![0.0; init.parameters.len()] }
-    }
+    // Every participant counts the same, however many samples it has.
+    type Received<'a> = Mean<Model, Equally>;
 
     fn broadcast(&self, server: &Shifted) -> Model {
         server.w.clone()
@@ -107,42 +117,21 @@ impl Method for FedDyn {
     ) -> Result<Model, MethodError> {
         local.clip_unless_told(self.clip);
         let mut theta = got.clone();
-        let (mut slope, mut pull) = regularisation(client, got);
-        let terms: &mut [(f32, &mut dyn Term)] = &mut [(-1.0, &mut slope), (self.alpha, &mut pull)];
-        local.sgd(&mut theta, local.epochs(), Part::All, terms)?;
+        local.sgd(&mut theta, &self.regularisation(client, got))?;
         self.follow(client, &theta, got);
         Ok(theta)
-    }
-
-    /// `h` counts every client's drift once a round.
-    fn allows_stale_uploads(&self) -> bool {
-        false
     }
 
     fn aggregate(
         &self,
         server: &mut Shifted,
-        uploads: Uploads<'_, Model>,
+        received: Mean<Model, Equally>,
         central: &mut Central<'_>,
     ) -> Result<(), MethodError> {
         let Shifted { w, mean, h } = server;
-        let sizes = (w.parameters.len(), w.buffers.len());
-        let (mut parameters, mut buffers) =
-            (WeightedMean::new(sizes.0), WeightedMean::new(sizes.1));
-        let mut participants = 0.0;
-        for upload in uploads {
-            let upload = upload?;
-            let theta = &upload.message;
-            expect_model(upload.client, theta, w)?;
-            // Every participant counts the same, however many samples it has.
-            parameters.add(1.0, &theta.parameters);
-            buffers.add(1.0, &theta.buffers);
-            participants += 1.0;
-        }
-        let finished = parameters.finish().zip(buffers.finish());
-        let (parameters, buffers) = finished.ok_or(MethodError::NoUploads)?;
-        *mean = Model { parameters, buffers };
-        let (alpha, share) = (f64::from(self.alpha), participants / central.clients as f64);
+        let share = received.uploads as f64 / central.clients as f64;
+        *mean = received.message;
+        let alpha = f64::from(self.alpha);
         for ((h, w), mean) in h.iter_mut().zip(&mut w.parameters).zip(&mean.parameters) {
             let (mean, moved) = (f64::from(*mean), f64::from(*mean) - f64::from(*w));
             let shift = f64::from(*h) - alpha * share * moved;
@@ -169,14 +158,20 @@ impl Method for FedDyn {
     ) -> Result<Cow<'a, Model>, MethodError> {
         Ok(Cow::Borrowed(got))
     }
-}
 
-/// `⟨g_i, θ⟩`, which is subtracted, and `½ ‖θ − w‖²`.
-fn regularisation<'a>(client: &'a Slope, got: &'a Model) -> (Linear<'a>, Proximal<'a>) {
-    (Linear { direction: &client.g }, Proximal { anchor: &got.parameters })
+    /// `h` counts every client's drift once a round.
+    fn hints(&self, _at: Moment) -> Hints {
+        Hints { stale_uploads: false, ..Hints::default() }
+    }
 }
 
 impl FedDyn {
+    /// `−⟨g_i, θ⟩ + (α/2) ‖θ − w‖²`.
+    fn regularisation<'a>(&self, client: &'a Slope, got: &'a Model) -> [Weighted<'a>; 2] {
+        let slope = -1.0 * Term::Linear { direction: &client.g };
+        [slope, self.alpha * Term::Proximal { anchor: &got.parameters }]
+    }
+
     /// `g_i ← g_i − α(θ_i − w)`.
     fn follow(&self, client: &mut Slope, theta: &Model, got: &Model) {
         for ((g, theta), w) in client.g.iter_mut().zip(&theta.parameters).zip(&got.parameters) {
@@ -188,7 +183,7 @@ impl FedDyn {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Upload;
+    use crate::{Receive, Upload, Uploads, WeightedAverage};
     use formant_numerics::{NetworkSpec, Rng, Shape, Stream};
 
     /// `f_i(θ) = ½ a_i (θ − c_i)²`: a shallow bowl around −1 and a steep one around 1.
@@ -197,12 +192,17 @@ mod tests {
     const OPTIMUM: f32 = 9.0 / 11.0;
 
     /// Descends a bowl and some terms to the bottom.
-    fn settled((a, c): (f32, f32), from: &Model, terms: &mut [(f32, &mut dyn Term)]) -> Model {
+    fn settled((a, c): (f32, f32), from: &Model, terms: &[Weighted<'_>]) -> Model {
         let mut theta = from.clone();
         for _ in 0..500 {
             let mut gradient = [a * (theta.parameters[0] - c)];
-            for (weight, term) in terms.iter_mut() {
-                term.add(*weight, &theta.parameters, &mut gradient);
+            for Weighted { weight, term } in terms {
+                gradient[0] += weight
+                    * match term {
+                        Term::Proximal { anchor } => theta.parameters[0] - anchor[0],
+                        Term::Linear { direction } => direction[0],
+                        other => panic!("{other:?}"),
+                    };
             }
             theta.parameters[0] -= 0.05 * gradient[0];
         }
@@ -213,18 +213,16 @@ mod tests {
     fn run(rounds: usize, present: impl Fn(usize) -> Vec<usize>) -> Shifted {
         let method = FedDyn { alpha: 0.5, clip: 10.0 };
         let init = Model { parameters: vec![0.3], buffers: vec![] };
-        let mut server = method.start_server(&init);
-        let mut clients = BOWLS.map(|_| method.start_client(&init));
+        let mut server = Shifted::start(&init);
+        let mut clients = BOWLS.map(|_| Slope::start(&init));
         let network = NetworkSpec::named("logistic").build(Shape::new(1, 1, 1), 2).unwrap();
         for round in 1..=rounds {
             let got = method.broadcast(&server);
             let sent: Vec<(usize, Model)> = present(round)
                 .into_iter()
                 .map(|i| {
-                    let (mut slope, mut pull) = regularisation(&clients[i], &got);
-                    let terms: &mut [(f32, &mut dyn Term)] =
-                        &mut [(-1.0, &mut slope), (0.5, &mut pull)];
-                    let theta = settled(BOWLS[i], &got, terms);
+                    let terms = method.regularisation(&clients[i], &got);
+                    let theta = settled(BOWLS[i], &got, &terms);
                     method.follow(&mut clients[i], &theta, &got);
                     (i, theta)
                 })
@@ -234,8 +232,10 @@ mod tests {
                 Ok(Upload { client, weight: 1.0 + 7.0 * client as f64, staleness: 0, message })
             });
             let rng = Rng::new(1, Stream::Test, 0, 0);
-            let mut central = Central { network: &*network, rng, round, clients: 2 };
-            method.aggregate(&mut server, Uploads::new(&mut uploads), &mut central).unwrap();
+            let combine = &WeightedAverage;
+            let mut central = Central { network: &*network, rng, round, clients: 2, combine };
+            let received = Mean::receive(Uploads::new(&mut uploads), &central).unwrap();
+            method.aggregate(&mut server, received, &mut central).unwrap();
         }
         server
     }
@@ -247,7 +247,7 @@ mod tests {
             assert!((model.parameters[0] - OPTIMUM).abs() < 1e-4, "{model:?}");
         }
         // FedAvg's clients go all the way to their own bottoms, and their mean never moves again.
-        let bottoms = BOWLS.map(|bowl| settled(bowl, &server.w, &mut []).parameters[0]);
+        let bottoms = BOWLS.map(|bowl| settled(bowl, &server.w, &[]).parameters[0]);
         let stalled = f32::midpoint(bottoms[0], bottoms[1]);
         assert!((stalled - OPTIMUM).abs() > 0.5, "{stalled}");
     }

@@ -24,13 +24,12 @@
 
 mod generator;
 
-use crate::fedavg::Generic;
-use crate::method::expect_model;
 use crate::schema::{Default, Key, Kind};
-use crate::{Central, Local, Message, Method, MethodError, State, Uploads, weighted_mean};
-use formant_numerics::{
-    Adam, CrossEntropy, Guided, Head, HeadLoss, Model, Network, OutputLoss, Part, Term,
+use crate::{
+    Central, Degenerate, Entry, Generic, Hints, Local, Mean, Message, Method, MethodError, Moment,
+    State, Uploads,
 };
+use formant_numerics::{Adam, Descent, Head, Loss, Model, Network, Objective, Part, Term};
 use generator::{Generator, Teacher};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -60,7 +59,7 @@ pub struct FedGen {
     pub hidden: usize,
 }
 
-pub(crate) const KEYS: &[Key] = &[
+const KEYS: &[Key] = &[
     Key {
         name: "a",
         symbol: "α",
@@ -126,6 +125,17 @@ pub(crate) const KEYS: &[Key] = &[
     },
 ];
 
+/// FedGen in the zoo.
+pub(crate) const ENTRY: Entry = Entry {
+    name: "fedgen",
+    title: "FedGen",
+    summary: "FedAvg beside a generator of features that the clients' heads teach",
+    citation: "Zhu et al., ICML 2021",
+    keys: KEYS,
+    degenerate: &[Degenerate::when(&[("a", 0.0), ("b", 0.0)], "FedAvg")],
+    ..Entry::of::<FedGen>(include_str!("fedgen.rs"))
+};
+
 /// The generic model and its generator.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Generating {
@@ -136,7 +146,11 @@ pub struct Generating {
     known: BTreeSet<u32>,
 }
 
-impl State for Generating {}
+impl State for Generating {
+    fn start(init: &Model) -> Self {
+        Self { generic: Generic::start(init), generator: None, known: BTreeSet::new() }
+    }
+}
 
 /// What clients receive.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -184,12 +198,8 @@ impl Method for FedGen {
     type Client = ();
     type Broadcast = Taught;
     type Upload = Labelled;
-
-    fn start_server(&self, init: &Model) -> Generating {
-        Generating { generic: Generic { w: init.clone() }, generator: None, known: BTreeSet::new() }
-    }
-
-    fn start_client(&self, _init: &Model) {}
+    // The generator is taught by every client's own head.
+    type Received<'a> = Uploads<'a, Labelled>;
 
     fn broadcast(&self, server: &Generating) -> Taught {
         let generator = server.generator.as_ref().map(|(generator, _)| generator.clone());
@@ -203,22 +213,23 @@ impl Method for FedGen {
         local: &mut Local<'_>,
     ) -> Result<Labelled, MethodError> {
         let mut w = got.w.clone();
-        let faded = libm::pow(self.decay, local.round().saturating_sub(1) as f64) as f32;
+        let faded = libm::pow(self.decay, local.at().round.saturating_sub(1) as f64) as f32;
         let (a, b) = (self.a * faded, self.b * faded);
         match &got.generator {
             Some(parameters) if a > 0.0 || b > 0.0 => {
-                self.train_beside((parameters, &got.known), (&mut w, a, b), local)?;
+                let beside = Beside { parameters, known: &got.known, a, b };
+                self.train_beside(&mut w, &beside, local)?;
             }
-            _ => local.sgd(&mut w, local.epochs(), Part::All, &mut [])?,
+            _ => local.sgd(&mut w, &[])?,
         }
         let counts = local.label_counts();
         let counts = counts.into_iter().map(|n| u32::try_from(n).unwrap_or(u32::MAX)).collect();
         Ok(Labelled { w, counts })
     }
 
-    fn trains_plainly(&self, (round, _): (usize, usize)) -> bool {
-        // There is no generator yet.
-        round <= 1
+    fn hints(&self, at: Moment) -> Hints {
+        // In the first round there is no generator yet.
+        Hints { is_plain: at.round <= 1, ..Hints::default() }
     }
 
     fn upload_fault(&self, upload: &Labelled, network: &dyn Network) -> Option<String> {
@@ -233,23 +244,14 @@ impl Method for FedGen {
         central: &mut Central<'_>,
     ) -> Result<(), MethodError> {
         let range = central.network.layout().range(Part::Head);
-        let classes = central.network.classes();
         let mut teachers = Vec::new();
-        let before = server.generic.w.clone();
-        let mut source = uploads.map(|upload| {
-            let upload = upload?;
+        let mean: Mean<Labelled> = Mean::of(uploads, central.combine, |upload| {
             let Labelled { w, counts } = &upload.message;
-            expect_model(upload.client, w, &before)?;
-            if counts.len() != classes {
-                let (sent, expected) = (format!("{} classes", counts.len()), classes.to_string());
-                return Err(MethodError::ForeignUpload { client: upload.client, sent, expected });
-            }
             let shares = counts.iter().map(|n| f64::from(*n)).collect();
             teachers.push(Teacher { head: w.parameters[range.clone()].to_vec(), shares });
-            Ok(upload)
-        });
-        server.generic.w = weighted_mean(Uploads::new(&mut source), &before, |sent| &sent.w)?;
-        drop(source);
+            Ok(())
+        })?;
+        server.generic.w = mean.message.w;
         let mut generator = Generator::new(self, central.network)?;
         let (parameters, adam) = server.generator.get_or_insert_with(|| {
             let parameters = generator.network.init(&mut central.rng);
@@ -276,12 +278,24 @@ impl Method for FedGen {
     }
 }
 
+/// A generator that teaches a client, and how strongly.
+struct Beside<'a> {
+    /// Of `G`.
+    parameters: &'a Model,
+    /// Classes that it has learnt.
+    known: &'a BTreeSet<u32>,
+    /// `a_t`.
+    a: f32,
+    /// `b_t`.
+    b: f32,
+}
+
 impl FedGen {
     /// The shared phase beside a generator.
     fn train_beside(
         &self,
-        (parameters, known): (&Model, &BTreeSet<u32>),
-        (w, a, b): (&mut Model, f32, f32),
+        w: &mut Model,
+        &Beside { parameters, known, a, b }: &Beside<'_>,
         local: &mut Local<'_>,
     ) -> Result<(), MethodError> {
         let network = local.network();
@@ -291,14 +305,13 @@ impl FedGen {
         // A generator of random numbers of its own: drawing noise must not change the batches.
         let mut rng = local.rng().beside();
         let (mut features, mut targets) = (Vec::new(), Vec::new());
-        let mut scratch = [Vec::new(), Vec::new()];
         let classes: Vec<u32> =
             known.iter().copied().filter(|class| (*class as usize) < head.classes).collect();
         if classes.is_empty() {
-            return local.sgd(w, local.epochs(), Part::All, &mut []);
+            return local.sgd(w, &[]);
         }
-        let (sgd, epochs) = (local.optimiser(), local.epochs());
-        local.for_each_batch(epochs, |step| {
+        let descent = Descent { sgd: local.optimiser(), part: Part::All };
+        local.for_each_batch(local.epochs(), |step| {
             let own = &w.parameters[range.clone()];
             generator.draw(&mut rng, step.labels());
             targets.clear();
@@ -311,18 +324,13 @@ impl FedGen {
                     target.fill(0.0);
                 }
             }
-            let mut guided = Guided { weight: b, targets: &targets };
-            let loss: &mut dyn OutputLoss = if b > 0.0 { &mut guided } else { &mut CrossEntropy };
+            let guided = Loss::Guided { weight: b, targets: &targets };
+            let loss = if b > 0.0 { guided } else { Loss::CrossEntropy };
             generator.draw_from(&mut rng, &classes, self.generator_batch);
             features.clear();
             features.extend_from_slice(generator.features(parameters));
-            let labels = generator.labels();
-            let range = range.clone();
-            let mut made =
-                HeadLoss { head, range, features: &features, labels, scratch: &mut scratch };
-            let mut with: [(f32, &mut dyn Term); 1] = [(a, &mut made)];
-            let terms = if a > 0.0 { &mut with[..] } else { &mut [] };
-            step.descend_on(w, (&sgd, Part::All), loss, terms)
+            let made = [a * Term::Head { features: &features, labels: generator.labels() }];
+            step.descend(w, descent, &Objective { loss, terms: &made })
         })?;
         local.check(w)
     }

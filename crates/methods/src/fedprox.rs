@@ -12,12 +12,10 @@
 //!
 //! Departures: the paper lets clients differ in how much they compute; here all make `E_G` epochs.
 
-use crate::fedavg::Generic;
 use crate::schema::{Default, Key, Kind};
-use crate::{Central, FedAvg, Local, Method, MethodError, Uploads};
-use formant_numerics::{Model, Part, Proximal};
+use crate::{Averaging, Degenerate, Entry, Local, MethodError};
+use formant_numerics::{Model, Term};
 use serde::Deserialize;
-use std::borrow::Cow;
 
 /// FedProx's hyper-parameters.
 #[derive(Debug, Clone, Deserialize)]
@@ -27,7 +25,7 @@ pub struct FedProx {
     pub mu: f32,
 }
 
-pub(crate) const KEYS: &[Key] = &[Key {
+const KEYS: &[Key] = &[Key {
     name: "mu",
     symbol: "μ",
     kind: Kind::Number { min: 0.0, max: 1e9 },
@@ -35,21 +33,19 @@ pub(crate) const KEYS: &[Key] = &[Key {
     help: "pull of a client's copy towards the received model",
 }];
 
-impl Method for FedProx {
-    type Server = Generic;
+/// FedProx in the zoo.
+pub(crate) const ENTRY: Entry = Entry {
+    name: "fedprox",
+    title: "FedProx",
+    summary: "FedAvg with a proximal pull of each client's copy towards the received model",
+    citation: "Li et al., MLSys 2020",
+    keys: KEYS,
+    degenerate: &[Degenerate::when(&[("mu", 0.0)], "FedAvg")],
+    ..Entry::of::<FedProx>(include_str!("fedprox.rs"))
+};
+
+impl Averaging for FedProx {
     type Client = ();
-    type Broadcast = Model;
-    type Upload = Model;
-
-    fn start_server(&self, init: &Model) -> Generic {
-        FedAvg {}.start_server(init)
-    }
-
-    fn start_client(&self, _init: &Model) {}
-
-    fn broadcast(&self, server: &Generic) -> Model {
-        server.w.clone()
-    }
 
     fn train_shared(
         &self,
@@ -57,33 +53,8 @@ impl Method for FedProx {
         got: &Model,
         local: &mut Local<'_>,
     ) -> Result<Model, MethodError> {
-        if self.mu == 0.0 {
-            return FedAvg {}.train_shared(&mut (), got, local);
-        }
-        let (mut w, mut pull) = (got.clone(), Proximal { anchor: &got.parameters });
-        local.sgd(&mut w, local.epochs(), Part::All, &mut [(self.mu, &mut pull)])?;
+        let mut w = got.clone();
+        local.sgd(&mut w, &[self.mu * Term::Proximal { anchor: &got.parameters }])?;
         Ok(w)
-    }
-
-    fn aggregate(
-        &self,
-        server: &mut Generic,
-        uploads: Uploads<'_, Model>,
-        central: &mut Central<'_>,
-    ) -> Result<(), MethodError> {
-        FedAvg {}.aggregate(server, uploads, central)
-    }
-
-    fn global_model<'a>(&self, server: &'a Generic) -> Option<Cow<'a, Model>> {
-        Some(Cow::Borrowed(&server.w))
-    }
-
-    fn personal_model<'a>(
-        &self,
-        _client: &'a (),
-        got: &'a Model,
-        _local: &mut Local<'_>,
-    ) -> Result<Cow<'a, Model>, MethodError> {
-        Ok(Cow::Borrowed(got))
     }
 }

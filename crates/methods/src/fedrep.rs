@@ -16,8 +16,8 @@
 //! belong to the body and follow both phases of training.
 
 use crate::schema::{Default, Key, Kind};
-use crate::{Central, Local, Method, MethodError, State, Uploads, weighted_mean};
-use formant_numerics::{Model, Network, Part, floats};
+use crate::{Averaging, Entry, Hints, Local, MethodError, Moment, Passes, State, Training};
+use formant_numerics::{Model, Part, floats};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 
@@ -29,7 +29,7 @@ pub struct FedRep {
     pub head_epochs: usize,
 }
 
-pub(crate) const KEYS: &[Key] = &[Key {
+const KEYS: &[Key] = &[Key {
     name: "head_epochs",
     symbol: "τ",
     kind: Kind::Integer { min: 1, max: 1000 },
@@ -37,14 +37,18 @@ pub(crate) const KEYS: &[Key] = &[Key {
     help: "epochs of a client's head, before the body's train.epochs",
 }];
 
-/// The shared body, or before the first round the whole initial model, from which it is taken.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Body {
-    /// `φ` with its statistics; what lies behind it is the initial head, which nobody trains.
-    pub w: Model,
-}
-
-impl State for Body {}
+/// FedRep in the zoo.
+pub(crate) const ENTRY: Entry = Entry {
+    name: "fedrep",
+    title: "FedRep",
+    summary: "a shared body and a head of each client's own, trained in turns",
+    citation: "Collins et al., ICML 2021",
+    generic: false,
+    personal: true,
+    needs_body: true,
+    keys: KEYS,
+    ..Entry::of::<FedRep>(include_str!("fedrep.rs"))
+};
 
 /// A head that stays with its client.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -54,25 +58,14 @@ pub struct OwnHead {
     pub head: Vec<f32>,
 }
 
-impl State for OwnHead {}
+impl State for OwnHead {
+    fn start(_init: &Model) -> Self {
+        Self { head: Vec::new() }
+    }
+}
 
-impl Method for FedRep {
-    type Server = Body;
+impl Averaging for FedRep {
     type Client = OwnHead;
-    type Broadcast = Model;
-    type Upload = Model;
-
-    fn start_server(&self, init: &Model) -> Body {
-        Body { w: init.clone() }
-    }
-
-    fn start_client(&self, _init: &Model) -> OwnHead {
-        OwnHead { head: Vec::new() }
-    }
-
-    fn broadcast(&self, server: &Body) -> Model {
-        server.w.clone()
-    }
 
     fn train_shared(
         &self,
@@ -81,33 +74,15 @@ impl Method for FedRep {
         local: &mut Local<'_>,
     ) -> Result<Model, MethodError> {
         let mut model = joined(client, got, local);
-        local.sgd(&mut model, self.head_epochs, Part::Head, &mut [])?;
-        let layout = local.network().layout();
-        client.head = model.parameters[layout.range(Part::Head)].to_vec();
-        local.sgd(&mut model, local.epochs(), Part::Body, &mut [])?;
-        model.parameters.truncate(layout.range(Part::Body).end);
+        let head = Training { epochs: self.head_epochs, part: Part::Head, ..local.training() };
+        local.train(&mut model, head)?;
+        client.head = model.parameters[local.network().layout().range(Part::Head)].to_vec();
+        local.train(&mut model, Training { part: Part::Body, ..local.training() })?;
         Ok(model)
     }
 
-    fn shared_work(&self, samples: usize, epochs: usize) -> usize {
-        samples * (self.head_epochs + epochs)
-    }
-
-    fn upload_lengths(&self, got: &Model, network: &dyn Network) -> Vec<usize> {
-        vec![network.layout().range(Part::Body).end, got.buffers.len()]
-    }
-
-    fn aggregate(
-        &self,
-        server: &mut Body,
-        uploads: Uploads<'_, Model>,
-        central: &mut Central<'_>,
-    ) -> Result<(), MethodError> {
-        average_bodies(&mut server.w, uploads, central)
-    }
-
-    fn global_model<'a>(&self, _server: &'a Body) -> Option<Cow<'a, Model>> {
-        None
+    fn shared(&self) -> Part {
+        Part::Body
     }
 
     fn personal_model<'a>(
@@ -118,6 +93,10 @@ impl Method for FedRep {
     ) -> Result<Cow<'a, Model>, MethodError> {
         Ok(Cow::Owned(joined(client, got, local)))
     }
+
+    fn hints(&self, _at: Moment) -> Hints {
+        Hints { shared: Passes { besides: self.head_epochs, ..Passes::EPOCHS }, ..Hints::default() }
+    }
 }
 
 /// The received body with the client's own head.
@@ -127,19 +106,4 @@ fn joined(client: &OwnHead, got: &Model, local: &Local<'_>) -> Model {
         model.parameters[local.network().layout().range(Part::Head)].copy_from_slice(&client.head);
     }
     model
-}
-
-/// `φ ← Σ n_i φ_i / Σ n_i` over uploads that are bodies; what lies behind `φ` stays as it is.
-pub(crate) fn average_bodies(
-    w: &mut Model,
-    uploads: Uploads<'_, Model>,
-    central: &Central<'_>,
-) -> Result<(), MethodError> {
-    let body = central.network.layout().range(Part::Body);
-    let like =
-        Model { parameters: w.parameters[body.clone()].to_vec(), buffers: w.buffers.clone() };
-    let mean = weighted_mean(uploads, &like, |body| body)?;
-    w.parameters[body].copy_from_slice(&mean.parameters);
-    w.buffers = mean.buffers;
-    Ok(())
 }

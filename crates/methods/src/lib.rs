@@ -1,6 +1,9 @@
 //! The [`Method`] trait and the zoo, one file per paper. No clock, no threads, no I/O.
 
+mod averaging;
+mod combine;
 mod ditto;
+mod entry;
 mod erased;
 mod error;
 mod fedavg;
@@ -19,7 +22,12 @@ mod scd;
 pub mod schema;
 mod zoo;
 
+pub use averaging::{Averaging, Generic, Personal};
+pub use combine::{
+    BySamples, Combine, Combining, Equally, Mean, Receive, Uploads, Weigh, WeightedAverage,
+};
 pub use ditto::Ditto;
+pub use entry::{ALLOW_DEGENERATE, Build, Built, Degenerate, Entry, erase};
 pub use erased::{ErasedMethod, Parcel, Value};
 pub use error::MethodError;
 pub use fedavg::FedAvg;
@@ -29,10 +37,10 @@ pub use feddyn::FedDyn;
 pub use fedgen::{FedGen, Taught};
 pub use fedprox::FedProx;
 pub use fedrep::FedRep;
-pub use fedrod::FedRod;
-pub use local::{Central, Local, Meter, Patience, PhaseSettings, Step};
+pub use fedrod::{FedRod, FedRodHypernetwork};
+pub use local::{Central, Loan, Local, PhaseSettings, Step, Training};
 pub use local_only::LocalOnly;
-pub use method::{Message, Method, State, Upload, Uploads, weighted_mean};
+pub use method::{Hints, Message, Method, Moment, Passes, State, Upload};
 pub use pfedme::PFedMe;
 pub use scd::Scd;
-pub use zoo::{ALLOW_DEGENERATE, Entry, ZOO, build, degenerate, entry};
+pub use zoo::Zoo;

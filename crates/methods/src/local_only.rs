@@ -2,15 +2,15 @@
 //!
 //! No federation: each client trains alone. The floor that every table needs.
 //!
-//! - client: `θ_i ← E_p epochs of SGD on f_i from θ_i`, each round
+//! - client: `w_p ← E_p epochs of SGD on f_i from w_p`, each round
 //!
-//! PM = `θ_i`. There is no generic model: tables score the average of all `θ_i`, in parentheses.
+//! PM = `w_p`. There is no generic model: tables score the average of all `w_p`, in parentheses.
 //!
 //! Departures: none.
 
-use crate::{Central, Local, Method, MethodError, State, Uploads};
-use formant_numerics::{Model, Part};
-use serde::{Deserialize, Serialize};
+use crate::{Central, Entry, Hints, Local, Method, MethodError, Moment, Passes, Personal, Uploads};
+use formant_numerics::Model;
+use serde::Deserialize;
 use std::borrow::Cow;
 
 /// Local training has no hyper-parameter of its own.
@@ -18,44 +18,33 @@ use std::borrow::Cow;
 #[serde(deny_unknown_fields)]
 pub struct LocalOnly {}
 
-/// A personal model that stays with its client; what Ditto and SCD keep there too.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Personal {
-    /// `θ_i`.
-    pub theta: Model,
-}
-
-impl State for Personal {}
+/// Local in the zoo.
+pub(crate) const ENTRY: Entry = Entry {
+    name: "local",
+    title: "Local",
+    summary: "each client trains alone: the floor that every table needs",
+    citation: "no federation",
+    generic: false,
+    personal: true,
+    ..Entry::of::<LocalOnly>(include_str!("local_only.rs"))
+};
 
 impl Method for LocalOnly {
     type Server = ();
     type Client = Personal;
     type Broadcast = ();
     type Upload = ();
-
-    fn start_server(&self, _init: &Model) {}
-
-    fn start_client(&self, init: &Model) -> Personal {
-        Personal { theta: init.clone() }
-    }
+    type Received<'a> = Uploads<'a, ()>;
 
     fn broadcast(&self, _server: &()) {}
 
     fn train_shared(
         &self,
-        _: &mut Personal,
+        _client: &mut Personal,
         _got: &(),
-        _: &mut Local<'_>,
+        _local: &mut Local<'_>,
     ) -> Result<(), MethodError> {
         Ok(())
-    }
-
-    fn shared_work(&self, _samples: usize, _epochs: usize) -> usize {
-        0
-    }
-
-    fn has_personal_phase(&self) -> bool {
-        true
     }
 
     fn train_personal(
@@ -65,7 +54,7 @@ impl Method for LocalOnly {
         _sent: &(),
         local: &mut Local<'_>,
     ) -> Result<(), MethodError> {
-        local.sgd(&mut client.theta, local.epochs(), Part::All, &mut [])
+        local.sgd(&mut client.w_p, &[])
     }
 
     fn aggregate(
@@ -87,6 +76,10 @@ impl Method for LocalOnly {
         _got: &'a (),
         _local: &mut Local<'_>,
     ) -> Result<Cow<'a, Model>, MethodError> {
-        Ok(Cow::Borrowed(&client.theta))
+        Ok(Cow::Borrowed(&client.w_p))
+    }
+
+    fn hints(&self, _at: Moment) -> Hints {
+        Hints { shared: Passes::NONE, ..Hints::with_personal_phase() }
     }
 }

@@ -1,9 +1,9 @@
 //! What a federated method is.
 
 #[cfg(doc)]
-use crate::ErasedMethod;
-use crate::{Central, Local, MethodError};
-use formant_numerics::{Model, Network, vector::WeightedMean};
+use crate::{Averaging, ErasedMethod, Uploads};
+use crate::{Central, Local, MethodError, Receive};
+use formant_numerics::{Model, Network};
 use serde::{Serialize, de::DeserializeOwned};
 use std::borrow::Cow;
 
@@ -11,7 +11,15 @@ use std::borrow::Cow;
 ///
 /// Deliberately apart from [`Message`]: a personal model that is only a `State` cannot be put into
 /// an upload by mistake.
-pub trait State: Serialize + DeserializeOwned + Send + Sync + 'static {}
+pub trait State: Serialize + DeserializeOwned + Send + Sync + 'static {
+    /// Before the first round, where every model is `init`.
+    fn start(init: &Model) -> Self;
+
+    /// The personal model in a client's state, if it keeps one.
+    fn personal(&self) -> Option<&Model> {
+        None
+    }
+}
 
 /// Something that crosses the network.
 pub trait Message: Serialize + DeserializeOwned + Send + Sync + 'static {
@@ -19,14 +27,16 @@ pub trait Message: Serialize + DeserializeOwned + Send + Sync + 'static {
     /// difference of two variances is none.
     const STATISTICS: usize = 1;
 
-    /// What was learnt in it, always in the same order: for whoever must check, compress or
+    /// What was learnt in it, always in the same order: for whoever must check, compress, average or
     /// [rebase](ErasedMethod::rebase) a message without knowing what it is.
     fn vectors(&self) -> Vec<&[f32]>;
     /// The same, to be changed.
     fn vectors_mut(&mut self) -> Vec<&mut Vec<f32>>;
 }
 
-impl State for () {}
+impl State for () {
+    fn start(_init: &Model) {}
+}
 
 impl Message for () {
     fn vectors(&self) -> Vec<&[f32]> {
@@ -48,9 +58,11 @@ impl Message for Model {
     }
 }
 
-/// One federated method: what a client learns, what it sends, what the server makes of it.
+/// One federated method: what a client learns, what it sends, what the server makes of it. The
+/// implementing struct *is* the hyper-parameters.
 ///
-/// The implementing struct *is* the hyper-parameters.
+/// Most methods send `w`, average what comes back and keep a model at each client: they implement
+/// [`Averaging`], of which the rest follows.
 pub trait Method: Send + Sync + 'static {
     /// Kept by the server between rounds.
     type Server: State;
@@ -60,11 +72,10 @@ pub trait Method: Send + Sync + 'static {
     type Broadcast: Message;
     /// From a participant to the server.
     type Upload: Message;
+    /// What the server needs of a round's uploads: their [`Mean`](crate::Mean) or, where a sum is not
+    /// enough, [`Uploads`] themselves.
+    type Received<'a>: Receive<'a, Self::Upload>;
 
-    /// The server before the first round.
-    fn start_server(&self, init: &Model) -> Self::Server;
-    /// A client before its first round.
-    fn start_client(&self, init: &Model) -> Self::Client;
     /// What the server sends at the start of a round.
     fn broadcast(&self, server: &Self::Server) -> Self::Broadcast;
     /// The shared phase: trains what is uploaded.
@@ -74,12 +85,8 @@ pub trait Method: Send + Sync + 'static {
         got: &Self::Broadcast,
         local: &mut Local<'_>,
     ) -> Result<Self::Upload, MethodError>;
-    /// Whether there is a personal phase.
-    fn has_personal_phase(&self) -> bool {
-        false
-    }
-    /// The personal phase, if there is one: trains what stays. It needs nothing that is in flight, so
-    /// a runtime may run it while the upload is on the network.
+    /// The personal phase, if [`Hints`] say that there is one: trains what stays. It needs nothing that
+    /// is in flight, so a runtime may run it while the upload is on the network.
     fn train_personal(
         &self,
         _client: &mut Self::Client,
@@ -89,28 +96,34 @@ pub trait Method: Send + Sync + 'static {
     ) -> Result<(), MethodError> {
         Ok(())
     }
-    /// Samples that go forward and backward in the shared phase of a client with so many samples.
-    fn shared_work(&self, samples: usize, epochs: usize) -> usize {
-        samples * epochs
-    }
-    /// The same of the personal phase of a round of so many.
-    fn personal_work(
+    /// What the server makes of a round's uploads.
+    fn aggregate(
         &self,
-        samples: usize,
-        epochs: usize,
-        (_round, _rounds): (usize, usize),
-    ) -> usize {
-        if self.has_personal_phase() { samples * epochs } else { 0 }
+        server: &mut Self::Server,
+        received: Self::Received<'_>,
+        central: &mut Central<'_>,
+    ) -> Result<(), MethodError>;
+    /// The generic model, if the method trains one.
+    fn global_model<'a>(&self, server: &'a Self::Server) -> Option<Cow<'a, Model>>;
+    /// The personal model of a client. It gets `&Client`: fine-tuning happens on a copy, so
+    /// evaluation cannot train.
+    fn personal_model<'a>(
+        &self,
+        client: &'a Self::Client,
+        got: &'a Self::Broadcast,
+        local: &mut Local<'_>,
+    ) -> Result<Cow<'a, Model>, MethodError>;
+
+    /// Further models that could be called the generic one, each with a name for tables.
+    fn other_global_models<'a>(
+        &self,
+        _server: &'a Self::Server,
+    ) -> Vec<(&'static str, Cow<'a, Model>)> {
+        Vec::new()
     }
-    /// Whether the shared phase of a round of so many is plain training, without what the method adds:
-    /// it then takes no longer than that.
-    fn trains_plainly(&self, (_round, _rounds): (usize, usize)) -> bool {
-        false
-    }
-    /// Whether uploads may answer an older broadcast than the newest: if not, the method needs
-    /// synchronous rounds.
-    fn allows_stale_uploads(&self) -> bool {
-        true
+    /// What the runtime wants to know of a round.
+    fn hints(&self, _at: Moment) -> Hints {
+        Hints::default()
     }
     /// How long the [vectors](Message::vectors) of an upload are that answers a broadcast.
     fn upload_lengths(&self, got: &Self::Broadcast, _network: &dyn Network) -> Vec<usize> {
@@ -120,30 +133,79 @@ pub trait Method: Send + Sync + 'static {
     fn upload_fault(&self, _upload: &Self::Upload, _network: &dyn Network) -> Option<String> {
         None
     }
-    /// What the server makes of a round's uploads.
-    fn aggregate(
-        &self,
-        server: &mut Self::Server,
-        uploads: Uploads<'_, Self::Upload>,
-        central: &mut Central<'_>,
-    ) -> Result<(), MethodError>;
-    /// The generic model, if the method trains one.
-    fn global_model<'a>(&self, server: &'a Self::Server) -> Option<Cow<'a, Model>>;
-    /// Further models that could be called the generic one, each with a name for tables.
-    fn other_global_models<'a>(
-        &self,
-        _server: &'a Self::Server,
-    ) -> Vec<(&'static str, Cow<'a, Model>)> {
-        Vec::new()
+}
+
+/// A round of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Moment {
+    /// Counted from 1.
+    pub round: usize,
+    /// Rounds of the whole run, `T`.
+    pub rounds: usize,
+}
+
+/// What the runtime wants to know of a method in a round. The defaults are those of a method without a
+/// personal phase that trains its epochs once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Hints {
+    /// Whether there is a personal phase; the same in all rounds.
+    pub personal_phase: bool,
+    /// Whether uploads may answer an older broadcast than the newest: if not, the method needs
+    /// synchronous rounds. The same in all rounds.
+    pub stale_uploads: bool,
+    /// Whether the shared phase is plain training, without what the method adds: it then takes no longer
+    /// than that.
+    pub is_plain: bool,
+    /// Passes over a client's samples in the shared phase.
+    pub shared: Passes,
+    /// The same of the personal phase.
+    pub personal: Passes,
+}
+
+impl Default for Hints {
+    fn default() -> Self {
+        Self {
+            personal_phase: false,
+            stale_uploads: true,
+            is_plain: false,
+            shared: Passes::EPOCHS,
+            personal: Passes::EPOCHS,
+        }
     }
-    /// The personal model of a client. It gets `&Client`: fine-tuning happens on a copy, so
-    /// evaluation cannot train.
-    fn personal_model<'a>(
-        &self,
-        client: &'a Self::Client,
-        got: &'a Self::Broadcast,
-        local: &mut Local<'_>,
-    ) -> Result<Cow<'a, Model>, MethodError>;
+}
+
+impl Hints {
+    /// Of a method with a personal phase.
+    pub const fn with_personal_phase() -> Self {
+        Self {
+            personal_phase: true,
+            stale_uploads: true,
+            is_plain: false,
+            shared: Passes::EPOCHS,
+            personal: Passes::EPOCHS,
+        }
+    }
+}
+
+/// How often a phase passes over a client's samples, forwards and backwards.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Passes {
+    /// In each of the experiment's epochs.
+    pub an_epoch: usize,
+    /// Besides.
+    pub besides: usize,
+}
+
+impl Passes {
+    /// Once in each epoch.
+    pub const EPOCHS: Self = Self { an_epoch: 1, besides: 0 };
+    /// Never: there is nothing to train.
+    pub const NONE: Self = Self { an_epoch: 0, besides: 0 };
+
+    /// Samples that go forward and backward at a client with so many.
+    pub fn samples(self, held: usize, epochs: usize) -> usize {
+        held * (self.an_epoch * epochs + self.besides)
+    }
 }
 
 /// One client's contribution to a round.
@@ -157,109 +219,4 @@ pub struct Upload<U> {
     pub staleness: usize,
     /// What was sent.
     pub message: U,
-}
-
-/// A round's uploads in ascending client order, so that sums do not depend on arrival. They are
-/// read one at a time and may live on disk.
-pub struct Uploads<'a, U> {
-    source: &'a mut dyn Iterator<Item = Result<Upload<U>, MethodError>>,
-}
-
-impl<'a, U> Uploads<'a, U> {
-    /// Uploads from a source that yields them in client order.
-    pub fn new(source: &'a mut dyn Iterator<Item = Result<Upload<U>, MethodError>>) -> Self {
-        Self { source }
-    }
-}
-
-impl<U> Iterator for Uploads<'_, U> {
-    type Item = Result<Upload<U>, MethodError>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        self.source.next()
-    }
-}
-
-/// `Σ n_k w_k / Σ n_k` over models, buffers included: the aggregation of `FedAvg`. What comes from a
-/// client is not trusted to be a model of this network: it must be as long as `like` and finite.
-pub fn weighted_mean<U>(
-    uploads: Uploads<'_, U>,
-    like: &Model,
-    model: impl Fn(&U) -> &Model,
-) -> Result<Model, MethodError> {
-    let mut parameters = WeightedMean::new(like.parameters.len());
-    let mut buffers = WeightedMean::new(like.buffers.len());
-    for upload in uploads {
-        let upload = upload?;
-        let model = model(&upload.message);
-        expect_model(upload.client, model, like)?;
-        parameters.add(upload.weight, &model.parameters);
-        buffers.add(upload.weight, &model.buffers);
-    }
-    let finished = parameters.finish().zip(buffers.finish());
-    let (parameters, buffers) = finished.ok_or(MethodError::NoUploads)?;
-    Ok(Model { parameters, buffers })
-}
-
-/// An error unless a client's model is of the same network as another, and finite.
-pub(crate) fn expect_model(client: usize, sent: &Model, like: &Model) -> Result<(), MethodError> {
-    let lengths = |model: &Model| (model.parameters.len(), model.buffers.len());
-    if lengths(sent) != lengths(like) {
-        let (sent, expected) = (lengths(sent), lengths(like));
-        return Err(MethodError::ForeignModel { client, sent, expected });
-    }
-    if !sent.is_finite() {
-        let (sent, expected) = ("a model with values that are no numbers".into(), "numbers".into());
-        return Err(MethodError::ForeignUpload { client, sent, expected });
-    }
-    Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn mean_of(uploads: &[(f64, &[f32], &[f32])]) -> Result<Model, MethodError> {
-        let mut source = uploads.iter().enumerate().map(|(client, &(weight, w, b))| {
-            let message = Model { parameters: w.to_vec(), buffers: b.to_vec() };
-            Ok(Upload { client, weight, staleness: 0, message })
-        });
-        let like = Model { parameters: vec![0.0; 2], buffers: vec![0.0] };
-        weighted_mean(Uploads::new(&mut source), &like, |w| w)
-    }
-
-    #[test]
-    fn the_mean_weighs_by_samples_and_includes_buffers() {
-        let mean = mean_of(&[
-            (1.0, &[1.0, 0.0], &[8.0]),
-            (2.0, &[2.0, 3.0], &[0.0]),
-            (5.0, &[3.0, -2.0], &[-4.0]),
-        ]);
-        // (1·1 + 2·2 + 5·3)/8 = 20/8; (0 + 2·3 − 5·2)/8 = −4/8; (8 + 0 − 5·4)/8 = −12/8.
-        assert_eq!(mean.unwrap(), Model { parameters: vec![2.5, -0.5], buffers: vec![-1.5] });
-    }
-
-    #[test]
-    fn nothing_to_average_is_an_error() {
-        assert!(matches!(mean_of(&[]), Err(MethodError::NoUploads)));
-        assert!(matches!(mean_of(&[(0.0, &[1.0, 2.0], &[3.0])]), Err(MethodError::NoUploads)));
-    }
-
-    #[test]
-    fn a_model_of_another_network_is_an_error_that_names_the_client_who_sent_it() {
-        // Whoever comes first does not decide what a model is.
-        let right: (f64, &[f32], &[f32]) = (1.0, &[1.0, 2.0], &[0.0]);
-        for (uploads, at) in
-            [([(1.0, &[1.0][..], &[2.0, 3.0][..]), right], 0), ([right, (1.0, &[1.0], &[])], 1)]
-        {
-            let error = mean_of(&uploads).unwrap_err();
-            assert!(matches!(error, MethodError::ForeignModel { client, .. } if client == at));
-            assert!(error.to_string().starts_with(&format!("client {at} sent")), "{error}");
-        }
-        let error = mean_of(&[right, (1.0, &[1.0, f32::NAN], &[0.0])]).unwrap_err().to_string();
-        assert!(
-            error.starts_with("client 1 sent a model with values that are no numbers"),
-            "{error}"
-        );
-    }
 }

@@ -3,24 +3,21 @@
 //! Dinh, Tran, Nguyen: *Personalized Federated Learning with Moreau Envelopes*, NeurIPS 2020.
 //!
 //! - client, for each batch of `E_G` epochs, from `w_i = w`: `K` times
-//!   `θ_i ← θ_i − η_p(∇f_i(θ_i) + λ(θ_i − w_i))` on that batch, then `w_i ← w_i − ηλ(w_i − θ_i)`
+//!   `w_p ← w_p − η_p(∇f_i(w_p) + λ(w_p − w_i))` on that batch, then `w_i ← w_i − ηλ(w_i − w_p)`
 //! - server: `w ← (1 − β)w + β Σ n_i w_i / Σ n_i`
 //!
-//! GM = `w`, PM = `θ_i`, which is kept from round to round and is never the same storage as `w_i`.
-//! `λ = 0` cuts all ties: `w` stays where it began, and with `K = 1` `θ_i` is Local's, trained in the shared phase at the rate `η_p`.
+//! GM = `w`, PM = `w_p`, which is kept from round to round and is never the same storage as `w_i`.
+//! `λ = 0` cuts all ties: `w` stays where it began, and with `K = 1` `w_p` is Local's, trained in the shared phase at the rate `η_p`.
 //!
 //! Departures: the learning rates are this method's own (`eta`, `eta_p`), as in the paper; those of
 //! the experiment and its momentum are not used, its weight decay and clipping are. Batch-norm statistics of `w_i`
-//! are those of `θ_i`, the only model of the two that sees data, and the server's are the mean's,
+//! are those of `w_p`, the only model of the two that sees data, and the server's are the mean's,
 //! whatever `β` is. The mean weighs by samples.
 
-use crate::fedavg::Generic;
-use crate::local_only::Personal;
 use crate::schema::{Default, Key, Kind};
-use crate::{Central, FedAvg, Local, Method, MethodError, Uploads, weighted_mean};
-use formant_numerics::{CrossEntropy, Model, Part, Proximal, Sgd, Term};
+use crate::{Averaging, Degenerate, Entry, Hints, Local, MethodError, Moment, Passes, Personal};
+use formant_numerics::{Descent, Model, Objective, Part, Sgd, Term};
 use serde::Deserialize;
-use std::borrow::Cow;
 
 /// pFedMe's hyper-parameters.
 #[derive(Debug, Clone, Deserialize)]
@@ -38,7 +35,7 @@ pub struct PFedMe {
     pub beta: f64,
 }
 
-pub(crate) const KEYS: &[Key] = &[
+const KEYS: &[Key] = &[
     Key {
         name: "lambda",
         symbol: "λ",
@@ -76,23 +73,23 @@ pub(crate) const KEYS: &[Key] = &[
     },
 ];
 
-impl Method for PFedMe {
-    type Server = Generic;
+/// PFedMe in the zoo.
+pub(crate) const ENTRY: Entry = Entry {
+    name: "pfedme",
+    title: "pFedMe",
+    summary: "personal models at the bottom of Moreau envelopes around the generic one",
+    citation: "Dinh et al., NeurIPS 2020",
+    personal: true,
+    keys: KEYS,
+    degenerate: &[Degenerate::when(
+        &[("lambda", 0.0)],
+        "Local with several steps on each batch, and its generic model never moves",
+    )],
+    ..Entry::of::<PFedMe>(include_str!("pfedme.rs"))
+};
+
+impl Averaging for PFedMe {
     type Client = Personal;
-    type Broadcast = Model;
-    type Upload = Model;
-
-    fn start_server(&self, init: &Model) -> Generic {
-        FedAvg {}.start_server(init)
-    }
-
-    fn start_client(&self, init: &Model) -> Personal {
-        Personal { theta: init.clone() }
-    }
-
-    fn broadcast(&self, server: &Generic) -> Model {
-        server.w.clone()
-    }
 
     fn train_shared(
         &self,
@@ -100,57 +97,36 @@ impl Method for PFedMe {
         got: &Model,
         local: &mut Local<'_>,
     ) -> Result<Model, MethodError> {
-        let theta = &mut client.theta;
-        let mut w = got.clone();
+        let (mut w, w_p) = (got.clone(), &mut client.w_p);
         let sgd = Sgd { learning_rate: self.eta_p, momentum: 0.0, ..local.optimiser() };
         let pull = self.eta * self.lambda;
         local.for_each_batch(local.epochs(), |step| {
             for _ in 0..self.steps {
-                let mut tie = Proximal { anchor: &w.parameters };
-                let terms: &mut [(f32, &mut dyn Term)] = &mut [(self.lambda, &mut tie)];
-                step.descend_on(theta, (&sgd, Part::All), &mut CrossEntropy, terms)?;
+                let tie = [self.lambda * Term::Proximal { anchor: &w.parameters }];
+                let objective = Objective { terms: &tie, ..Objective::CROSS_ENTROPY };
+                step.descend(w_p, Descent { sgd, part: Part::All }, &objective)?;
             }
-            for (w, theta) in w.parameters.iter_mut().zip(&theta.parameters) {
-                *w -= pull * (*w - theta);
+            for (w, w_p) in w.parameters.iter_mut().zip(&w_p.parameters) {
+                *w -= pull * (*w - w_p);
             }
             Ok(())
         })?;
-        w.buffers.clone_from(&theta.buffers);
-        local.check(theta)?;
+        w.buffers.clone_from(&w_p.buffers);
+        local.check(w_p)?;
         local.check(&w)?;
         Ok(w)
     }
 
-    fn shared_work(&self, samples: usize, epochs: usize) -> usize {
-        samples * epochs * self.steps
-    }
-
-    fn aggregate(
-        &self,
-        server: &mut Generic,
-        uploads: Uploads<'_, Model>,
-        _central: &mut Central<'_>,
-    ) -> Result<(), MethodError> {
-        let mean = weighted_mean(uploads, &server.w, |w| w)?;
-        server.w.buffers = mean.buffers;
-        for (w, mean) in server.w.parameters.iter_mut().zip(mean.parameters) {
+    fn update(&self, w: &mut Model, mean: Model) {
+        w.buffers = mean.buffers;
+        for (w, mean) in w.parameters.iter_mut().zip(mean.parameters) {
             // The mean itself where β = 1, to the last bit.
             let rest = (1.0 - self.beta) * (f64::from(*w) - f64::from(mean));
             *w = (f64::from(mean) + rest) as f32;
         }
-        Ok(())
     }
 
-    fn global_model<'a>(&self, server: &'a Generic) -> Option<Cow<'a, Model>> {
-        Some(Cow::Borrowed(&server.w))
-    }
-
-    fn personal_model<'a>(
-        &self,
-        client: &'a Personal,
-        _got: &'a Model,
-        _local: &mut Local<'_>,
-    ) -> Result<Cow<'a, Model>, MethodError> {
-        Ok(Cow::Borrowed(&client.theta))
+    fn hints(&self, _at: Moment) -> Hints {
+        Hints { shared: Passes { an_epoch: self.steps, besides: 0 }, ..Hints::default() }
     }
 }

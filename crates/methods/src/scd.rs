@@ -31,13 +31,10 @@
 //! - `every`: the term may act on every `k`-th step only, the first included, and then `k`-fold, so
 //!   that its mean pull on a step is the same; `1` is the paper's.
 
-use crate::fedavg::Generic;
-use crate::local_only::Personal;
 use crate::schema::{Default, Key, Kind};
-use crate::{Central, FedAvg, Local, Method, MethodError, Uploads};
-use formant_numerics::{Form, Length, Model, Part, Scope, SpectralDivergence, Term};
+use crate::{Averaging, Degenerate, Entry, Hints, Local, MethodError, Moment, Passes, Personal};
+use formant_numerics::{Form, Length, Model, Scope, Spectral, Term};
 use serde::Deserialize;
-use std::borrow::Cow;
 use toml::{Table, Value};
 
 /// SCD's hyper-parameters.
@@ -64,7 +61,7 @@ pub struct Scd {
     pub warm_up: f64,
 }
 
-pub(crate) const KEYS: &[Key] = &[
+const KEYS: &[Key] = &[
     Key {
         name: "form",
         symbol: "D",
@@ -130,8 +127,24 @@ pub(crate) const KEYS: &[Key] = &[
     },
 ];
 
+/// Scd in the zoo.
+pub(crate) const ENTRY: Entry = Entry {
+    name: "scd",
+    title: "SCD",
+    summary: "spectral co-distillation: each model teaches the other through its Fourier spectrum",
+    citation: "Chen et al., NeurIPS 2023",
+    personal: true,
+    keys: KEYS,
+    complete,
+    degenerate: &[Degenerate::when(
+        &[("lambda_g", 0.0), ("lambda_p", 0.0)],
+        "FedAvg with Local beside it",
+    )],
+    ..Entry::of::<Scd>(include_str!("scd.rs"))
+};
+
 /// Fills in the strengths that suit the form: the units of the four differ by orders of magnitude.
-pub(crate) fn complete(table: &mut Table) {
+fn complete(table: &mut Table) {
     let (lambda_g, lambda_p) = match table.get("form").and_then(Value::as_str) {
         Some("complex") => (0.03, 0.3),
         Some("generalized") => (0.0, 1e-4),
@@ -143,68 +156,8 @@ pub(crate) fn complete(table: &mut Table) {
     table.entry("lambda_p").or_insert(Value::Float(lambda_p));
 }
 
-impl Scd {
-    /// SGD on `CE + λ D(student ‖ teacher)`; without a term where `λ = 0`.
-    fn distil(
-        &self,
-        student: &mut Model,
-        teacher: &Model,
-        (lambda, tau): (f32, f64),
-        local: &mut Local<'_>,
-    ) -> Result<(), MethodError> {
-        if lambda == 0.0 {
-            return local.sgd(student, local.epochs(), Part::All, &mut []);
-        }
-        let spectrum = local.spectrum(self.scope, self.fft_length);
-        let divergence = SpectralDivergence::new(spectrum, self.form, tau, &teacher.parameters)?;
-        let mut divergence = Intermittent { term: divergence, every: self.every, step: 0 };
-        let terms: &mut [(f32, &mut dyn Term)] = &mut [(lambda, &mut divergence)];
-        local.sgd(student, local.epochs(), Part::All, terms)
-    }
-
-    fn warming_up(&self, round: usize, rounds: usize) -> bool {
-        round <= (self.warm_up * rounds as f64).round() as usize
-    }
-}
-
-/// A term that acts on steps `0, k, 2k, …` of a phase, `k`-fold: its gradient's mean over `k` steps
-/// is the term's own, and so is the mean of the objective that is reported.
-struct Intermittent<T> {
-    term: T,
-    /// `k`.
-    every: u32,
-    /// Counted from the beginning of the phase, which is where a run can be resumed.
-    step: u32,
-}
-
-impl<T: Term> Term for Intermittent<T> {
-    fn add(&mut self, weight: f32, w: &[f32], gradient: &mut [f32]) -> f64 {
-        let acts = self.step == 0;
-        self.step = (self.step + 1) % self.every;
-        if !acts {
-            return 0.0;
-        }
-        f64::from(self.every) * self.term.add(weight * self.every as f32, w, gradient)
-    }
-}
-
-impl Method for Scd {
-    type Server = Generic;
+impl Averaging for Scd {
     type Client = Personal;
-    type Broadcast = Model;
-    type Upload = Model;
-
-    fn start_server(&self, init: &Model) -> Generic {
-        FedAvg {}.start_server(init)
-    }
-
-    fn start_client(&self, init: &Model) -> Personal {
-        Personal { theta: init.clone() }
-    }
-
-    fn broadcast(&self, server: &Generic) -> Model {
-        server.w.clone()
-    }
 
     fn train_shared(
         &self,
@@ -213,98 +166,46 @@ impl Method for Scd {
         local: &mut Local<'_>,
     ) -> Result<Model, MethodError> {
         let mut w_g = got.clone();
-        let lambda =
-            if self.warming_up(local.round(), local.rounds()) { 0.0 } else { self.lambda_g };
-        self.distil(&mut w_g, &client.theta, (lambda, self.tau), local)?;
+        let lambda_g = if self.is_warming_up(local.at()) { 0.0 } else { self.lambda_g };
+        local.sgd(&mut w_g, &[lambda_g * self.divergence(&client.w_p, self.tau)])?;
         Ok(w_g)
-    }
-
-    fn personal_work(
-        &self,
-        samples: usize,
-        epochs: usize,
-        (round, rounds): (usize, usize),
-    ) -> usize {
-        if self.warming_up(round, rounds) { 0 } else { samples * epochs }
-    }
-
-    fn trains_plainly(&self, (round, rounds): (usize, usize)) -> bool {
-        self.warming_up(round, rounds)
-    }
-
-    fn has_personal_phase(&self) -> bool {
-        true
     }
 
     fn train_personal(
         &self,
         client: &mut Personal,
         _got: &Model,
-        sent: &Model,
+        w_g: &Model,
         local: &mut Local<'_>,
     ) -> Result<(), MethodError> {
-        if self.warming_up(local.round(), local.rounds()) {
-            client.theta.copy_from(sent);
+        if self.is_warming_up(local.at()) {
+            client.w_p.copy_from(w_g);
             return Ok(());
         }
-        self.distil(&mut client.theta, sent, (self.lambda_p, self.tau_p), local)
+        local.sgd(&mut client.w_p, &[self.lambda_p * self.divergence(w_g, self.tau_p)])
     }
 
-    fn aggregate(
-        &self,
-        server: &mut Generic,
-        uploads: Uploads<'_, Model>,
-        central: &mut Central<'_>,
-    ) -> Result<(), MethodError> {
-        FedAvg {}.aggregate(server, uploads, central)
-    }
-
-    fn global_model<'a>(&self, server: &'a Generic) -> Option<Cow<'a, Model>> {
-        Some(Cow::Borrowed(&server.w))
-    }
-
-    fn personal_model<'a>(
-        &self,
-        client: &'a Personal,
-        _got: &'a Model,
-        _local: &mut Local<'_>,
-    ) -> Result<Cow<'a, Model>, MethodError> {
-        Ok(Cow::Borrowed(&client.theta))
+    fn hints(&self, at: Moment) -> Hints {
+        let is_plain = self.is_warming_up(at);
+        let personal = if is_plain { Passes::NONE } else { Passes::EPOCHS };
+        Hints { is_plain, personal, ..Hints::with_personal_phase() }
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use formant_numerics::Proximal;
-
-    #[test]
-    fn a_term_on_every_third_step_pulls_as_much_as_on_each() {
-        let (anchor, w) = ([1.0, -2.0], [0.5, 0.25]);
-        let mut each = Intermittent { term: Proximal { anchor: &anchor }, every: 1, step: 0 };
-        let mut third = Intermittent { term: Proximal { anchor: &anchor }, every: 3, step: 0 };
-        let (mut a, mut b) = ([0.0; 2], [0.0; 2]);
-        let (mut value, mut values) = (0.0, Vec::new());
-        for _ in 0..6 {
-            value += each.add(0.5, &w, &mut a);
-            values.push(third.add(0.5, &w, &mut b));
-        }
-        assert_eq!((a, value), (b, values.iter().sum()));
-        assert_eq!(
-            values.iter().map(|v| *v > 0.0).collect::<Vec<_>>(),
-            [true, false, false].repeat(2)
-        );
+impl Scd {
+    /// `D(ŝ(w) ‖ ŝ(teacher))`, over the first `⌈τd⌉` entries.
+    fn divergence<'a>(&self, teacher: &'a Model, tau: f64) -> Term<'a> {
+        Term::Spectral(Spectral {
+            form: self.form,
+            scope: self.scope,
+            length: self.fft_length,
+            tau,
+            every: self.every,
+            teacher: &teacher.parameters,
+        })
     }
 
-    #[test]
-    fn on_each_step_it_is_the_term_bit_for_bit() {
-        let (anchor, w) = ([0.1, -0.7], [0.3, 0.9]);
-        let mut plain = Proximal { anchor: &anchor };
-        let mut each = Intermittent { term: plain, every: 1, step: 0 };
-        for weight in [0.3, 1e-7] {
-            let (mut a, mut b) = ([0.0; 2], [0.0; 2]);
-            assert_eq!(plain.add(weight, &w, &mut a), each.add(weight, &w, &mut b));
-            assert_eq!(a, b);
-        }
+    fn is_warming_up(&self, at: Moment) -> bool {
+        at.round <= (self.warm_up * at.rounds as f64).round() as usize
     }
 }

@@ -8,17 +8,20 @@
 
 use formant_data::{Images, Normalisation};
 use formant_methods::{
-    Central, Ditto, FedAvg, FedAvgM, FedBabu, FedDyn, FedGen, FedProx, FedRep, FedRod, Local,
-    Method, PFedMe, PhaseSettings, Taught, Upload, Uploads, build, weighted_mean,
+    BySamples, Central, Ditto, FedAvg, FedAvgM, FedBabu, FedDyn, FedGen, FedProx, FedRep, FedRod,
+    FedRodHypernetwork, Loan, Local, Mean, Method, Moment, PFedMe, PhaseSettings, Receive, State,
+    Taught, Upload, Uploads, WeightedAverage, Zoo,
 };
-use formant_numerics::{Model, Network, NetworkSpec, Rng, Sgd, Shape, Stream, Worker};
+use formant_numerics::{
+    Cpu, Engine, Model, Network, NetworkSpec, Patience, Rng, Sgd, Shape, Stream, Worker,
+};
 
 const SAMPLES: [&[u32]; 2] = [&[0], &[1, 2, 3]];
 
 struct Pencil {
-    network: Box<dyn Network>,
+    engine: Cpu,
     images: Images,
-    worker: Worker,
+    worker: Box<dyn Worker>,
 }
 
 impl Pencil {
@@ -27,8 +30,9 @@ impl Pencil {
         let network = NetworkSpec::named("logistic").build(shape, 2).unwrap();
         let images =
             Images::new(shape, vec![255; 4], vec![0, 1, 1, 1], &[Normalisation::NONE]).unwrap();
-        let worker = Worker::new(&*network, 3);
-        Self { network, images, worker }
+        let engine = Cpu::new(network);
+        let worker = engine.worker(3);
+        Self { engine, images, worker }
     }
 
     fn local(&mut self, client: usize, epochs: usize) -> Local<'_> {
@@ -38,9 +42,20 @@ impl Pencil {
     fn local_in(&mut self, round: usize, client: usize, epochs: usize) -> Local<'_> {
         let settings = PhaseSettings { epochs, batch: 3, sgd: Sgd::plain(0.5) };
         let rng = Rng::new(1, Stream::Test, 1, client as u64);
-        let samples = (&self.images, SAMPLES[client]);
-        Local::new(&*self.network, samples, &mut self.worker, (rng, settings), (round, 2))
+        let (samples, train) = (&self.images, SAMPLES[client]);
+        let (at, patience) = (Moment { round, rounds: 2 }, Patience::Epochs);
+        let loan = Loan { samples, train, rng, settings, at, patience };
+        Local::new(self.engine.network(), &mut *self.worker, loan)
     }
+
+    fn network(&self) -> &dyn Network {
+        self.engine.network()
+    }
+}
+
+/// The server and a client before the first round.
+fn start<M: Method>(_method: &M, init: &Model) -> (M::Server, M::Client) {
+    (M::Server::start(init), M::Client::start(init))
 }
 
 /// `[w_0, w_1, b_0, b_1]` with the symmetry of the problem: `x, −x, x, −x`.
@@ -57,7 +72,7 @@ fn assert_close(model: &Model, x: f64) {
 #[test]
 fn a_round_of_fedavg() {
     let (mut pencil, fedavg) = (Pencil::new(), FedAvg {});
-    let mut server = fedavg.start_server(&symmetric(0.0));
+    let (mut server, _) = start(&fedavg, &symmetric(0.0));
     let got = fedavg.broadcast(&server);
     // Both classes have p = ½. Client 0 steps by −½(½ − 1) = +¼ towards class 0, client 1 by as
     // much towards class 1: a mean over three equal samples is that of one.
@@ -65,12 +80,8 @@ fn a_round_of_fedavg() {
         .map(|client| fedavg.train_shared(&mut (), &got, &mut pencil.local(client, 1)).unwrap())
         .collect();
     assert_eq!(sent, [symmetric(0.25), symmetric(-0.25)]);
-    let mut uploads = sent.into_iter().zip(SAMPLES).enumerate().map(|(client, (message, held))| {
-        Ok(Upload { client, weight: held.len() as f64, staleness: 0, message })
-    });
-    let rng = Rng::new(1, Stream::Test, 0, 0);
-    let mut central = Central { network: &*pencil.network, rng, round: 1, clients: 2 };
-    fedavg.aggregate(&mut server, Uploads::new(&mut uploads), &mut central).unwrap();
+    let sent = sent.into_iter().enumerate().collect();
+    aggregate(&fedavg, &mut server, pencil.network(), sent, 2);
     // (1 · ¼ − 3 · ¼) / 4 = −⅛
     assert_eq!(*fedavg.global_model(&server).unwrap(), symmetric(-0.125));
 }
@@ -78,17 +89,17 @@ fn a_round_of_fedavg() {
 #[test]
 fn a_round_of_ditto() {
     let (mut pencil, ditto) = (Pencil::new(), Ditto { lambda: 1.0 });
-    let mut client = ditto.start_client(&symmetric(0.0));
+    let (_, mut client) = start(&ditto, &symmetric(0.0));
     let got = symmetric(-0.125);
     let sent = ditto.train_shared(&mut client, &got, &mut pencil.local(0, 1)).unwrap();
     // Logits ∓¼, so p_0 = 1 / (1 + e^½) = 0.377541; the step is ½(1 − p_0) = 0.311230.
     assert_close(&sent, -0.125 + 0.311_230);
-    assert_eq!(client.theta, symmetric(0.0), "the shared phase leaves θ alone");
+    assert_eq!(client.w_p, symmetric(0.0), "the shared phase leaves w_p alone");
     ditto.train_personal(&mut client, &got, &sent, &mut pencil.local(0, 2)).unwrap();
     // First step, from θ = 0: gradient (½ − 1) + 1 · (0 − (−⅛)) = −0.375, so θ = 0.1875.
     // Second: logits ±0.375, p_0 = 1 / (1 + e^−0.75) = 0.679179; gradient
     // (0.679179 − 1) + (0.1875 + 0.125) = −0.008321, so θ = 0.1875 + 0.004161 = 0.191661.
-    assert_close(&client.theta, 0.191_661);
+    assert_close(&client.w_p, 0.191_661);
 }
 
 #[test]
@@ -98,7 +109,8 @@ fn the_weights_of_a_mean_are_relative() {
         let mut uploads = models.into_iter().enumerate().map(|(client, (weight, message))| {
             Ok(Upload { client, weight: weight * scale, staleness: 0, message })
         });
-        weighted_mean(Uploads::new(&mut uploads), &symmetric(0.0), |w| w).unwrap()
+        let uploads = Uploads::new(&mut uploads);
+        Mean::<_, BySamples>::of(uploads, &WeightedAverage, |_| Ok(())).unwrap().message
     };
     assert_eq!(mean(1.0), symmetric(-0.5));
     assert_eq!(mean(8.0), mean(1.0));
@@ -106,22 +118,26 @@ fn the_weights_of_a_mean_are_relative() {
 
 /// A method with some hyper-parameters set, as a file would.
 fn parsed<M: serde::de::DeserializeOwned>(name: &str, settings: &str) -> M {
-    let (_, resolved) = build(name, &settings.parse().unwrap()).unwrap();
-    resolved.try_into().unwrap()
+    let built = Zoo::standard().build(name, &settings.parse().unwrap()).unwrap();
+    built.parameters.try_into().unwrap()
 }
 
 /// The server's half of a round.
 fn aggregate<M: Method>(
     method: &M,
-    (server, network): (&mut M::Server, &dyn Network),
-    (sent, all): (Vec<(usize, M::Upload)>, usize),
+    server: &mut M::Server,
+    network: &dyn Network,
+    sent: Vec<(usize, M::Upload)>,
+    clients: usize,
 ) {
     let mut uploads = sent.into_iter().map(|(client, message)| {
         Ok(Upload { client, weight: SAMPLES[client].len() as f64, staleness: 0, message })
     });
     let rng = Rng::new(1, Stream::Test, 0, 0);
-    let mut central = Central { network, rng, round: 1, clients: all };
-    method.aggregate(server, Uploads::new(&mut uploads), &mut central).unwrap();
+    let combine = &WeightedAverage;
+    let mut central = Central { network, rng, round: 1, clients, combine };
+    let received = Receive::receive(Uploads::new(&mut uploads), &central).unwrap();
+    method.aggregate(server, received, &mut central).unwrap();
 }
 
 #[test]
@@ -136,14 +152,14 @@ fn two_steps_of_fedprox() {
 #[test]
 fn a_round_of_feddyn_counts_all_clients_and_not_only_those_who_came() {
     let (mut pencil, feddyn) = (Pencil::new(), FedDyn { alpha: 0.5, clip: 10.0 });
-    let mut server = feddyn.start_server(&symmetric(0.0));
-    let mut client = feddyn.start_client(&symmetric(0.0));
+    let (mut server, _) = start(&feddyn, &symmetric(0.0));
+    let (_, mut client) = start(&feddyn, &symmetric(0.0));
     let got = feddyn.broadcast(&server);
     let sent = feddyn.train_shared(&mut client, &got, &mut pencil.local(0, 1)).unwrap();
     // FedAvg's step, and the slope goes against it: g = −½ · (¼ − 0).
     assert_eq!(sent, symmetric(0.25));
     assert_eq!(client.g, symmetric(-0.125).parameters);
-    aggregate(&feddyn, (&mut server, &*pencil.network), (vec![(0, sent)], 2));
+    aggregate(&feddyn, &mut server, pencil.network(), vec![(0, sent)], 2);
     // h = 0 − (½ / 2) · ¼ for two clients of whom one came, so w = ¼ + (1/16) / ½.
     assert_eq!((server.h, server.mean), (symmetric(-0.0625).parameters, symmetric(0.25)));
     assert_eq!(server.w, symmetric(0.375));
@@ -155,10 +171,10 @@ fn a_round_of_feddyn_counts_all_clients_and_not_only_those_who_came() {
 #[test]
 fn two_rounds_of_fedavgms_server() {
     let (pencil, fedavgm) = (Pencil::new(), FedAvgM { beta: 0.5, eta: 0.5 });
-    let mut server = fedavgm.start_server(&symmetric(0.0));
+    let (mut server, _) = start(&fedavgm, &symmetric(0.0));
     let mut round = |mean: f32| {
         let sent = vec![(0, symmetric(mean)), (1, symmetric(mean))];
-        aggregate(&fedavgm, (&mut server, &*pencil.network), (sent, 2));
+        aggregate(&fedavgm, &mut server, pencil.network(), sent, 2);
         fedavgm.broadcast(&server)
     };
     // Δ = 0 + ⅛ = v, so w = −1/16; then Δ = −1/16 + ¼ = 3/16, v = 1/16 + 3/16 = ¼, w = −1/16 − ⅛.
@@ -171,14 +187,14 @@ fn a_batch_of_pfedme() {
     let mut pencil = Pencil::new();
     let pfedme: PFedMe =
         parsed("pfedme", "lambda = 2\nsteps = 2\neta = 0.25\neta_p = 0.5\nbeta = 0.5");
-    let mut client = pfedme.start_client(&symmetric(0.0));
+    let (_, mut client) = start(&pfedme, &symmetric(0.0));
     let sent = pfedme.train_shared(&mut client, &symmetric(0.0), &mut pencil.local(0, 1)).unwrap();
     // θ: a step of ¼, then p_0 = 1 / (1 + e^−1) = 0.731059 and the gradient −0.268941 + 2 · ¼.
-    assert_close(&client.theta, 0.134_471);
+    assert_close(&client.w_p, 0.134_471);
     // w_i goes ηλ = half of the way to it.
     assert_close(&sent, 0.067_235);
-    let mut server = pfedme.start_server(&symmetric(0.0));
-    aggregate(&pfedme, (&mut server, &*pencil.network), (vec![(0, symmetric(0.5))], 1));
+    let (mut server, _) = start(&pfedme, &symmetric(0.0));
+    aggregate(&pfedme, &mut server, pencil.network(), vec![(0, symmetric(0.5))], 1);
     // (1 − ½) · 0 + ½ · ½
     assert_eq!(*pfedme.global_model(&server).unwrap(), symmetric(0.25));
 }
@@ -187,8 +203,8 @@ fn a_batch_of_pfedme() {
 fn both_phases_of_fedrod() {
     let mut pencil = Pencil::new();
     let fedrod: FedRod = parsed("fedrod", "min_count = 1");
-    let mut client = fedrod.start_client(&symmetric(0.0));
-    let got = fedrod.broadcast(&fedrod.start_server(&symmetric(0.0)));
+    let (_, mut client) = start(&fedrod, &symmetric(0.0));
+    let got = fedrod.broadcast(&start(&fedrod, &symmetric(0.0)).0);
     let sent = fedrod.train_shared(&mut client, &got, &mut pencil.local(1, 1)).unwrap();
     // Three samples of class 1, one granted to class 0: p_1 = 3 / (1 + 3), so the step is
     // ½ · ¼ where FedAvg's is ½ · ½.
@@ -206,9 +222,9 @@ fn both_phases_of_fedrod() {
 #[test]
 fn fedrods_hypernetwork_learns_by_label_frequencies() {
     let mut pencil = Pencil::new();
-    let fedrod: FedRod = parsed("fedrod", "min_count = 1\nhypernetwork = true");
-    let mut client = fedrod.start_client(&symmetric(0.0));
-    let got = fedrod.broadcast(&fedrod.start_server(&symmetric(0.0)));
+    let fedrod: FedRodHypernetwork = parsed("fedrod", "min_count = 1\nhypernetwork = true");
+    let (_, mut client) = start(&fedrod, &symmetric(0.0));
+    let got = fedrod.broadcast(&start(&fedrod, &symmetric(0.0)).0);
     let sent = fedrod.train_shared(&mut client, &got, &mut pencil.local(1, 1)).unwrap();
     // Client 1 has class 1 alone: its part gets the step that P had above, the other nothing.
     assert_values(&sent.hyper, &[0.0, 0.0, 0.0, 0.0, -0.188_770, 0.188_770, -0.188_770, 0.188_770]);
@@ -258,8 +274,8 @@ fn generated_features_guide_fedgens_logits() {
 fn with_a_body() -> (Pencil, Model) {
     let (mut pencil, shape) = (Pencil::new(), Shape::new(1, 1, 1));
     let spec = NetworkSpec { hidden: Some(vec![1]), ..NetworkSpec::named("mlp") };
-    pencil.network = spec.build(shape, 2).unwrap();
-    pencil.worker = Worker::new(&*pencil.network, 3);
+    pencil.engine = Cpu::new(spec.build(shape, 2).unwrap());
+    pencil.worker = pencil.engine.worker(3);
     // u = 1, c = 0; v = ±1, b = 0.
     (pencil, Model { parameters: vec![1.0, 0.0, 1.0, -1.0, 0.0, 0.0], buffers: vec![] })
 }
@@ -288,7 +304,7 @@ fn a_step_of_fedbabu() {
 fn a_step_of_fedreps_head_and_one_of_its_body() {
     let (mut pencil, init) = with_a_body();
     let fedrep: FedRep = parsed("fedrep", "head_epochs = 1");
-    let mut client = fedrep.start_client(&init);
+    let (_, mut client) = start(&fedrep, &init);
     let sent = fedrep.train_shared(&mut client, &init, &mut pencil.local(0, 1)).unwrap();
     // The head first, as above.
     assert_values(&client.head, &[1.059_601, -1.059_601, 0.059_601, -0.059_601]);

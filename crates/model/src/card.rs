@@ -2,8 +2,9 @@
 
 use crate::ModelError;
 use formant_data::Normalisation;
-use formant_numerics::{Network, NetworkSpec, Shape};
+use formant_numerics::{NetworkSpec, Shape, Tape};
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 
 /// The version of the card.
 pub const FORMAT: u32 = 1;
@@ -98,7 +99,7 @@ impl Default for Card {
 
 impl Card {
     /// The network that the model belongs to; `origin` is what an error calls the file.
-    pub fn build(&self, origin: &str) -> Result<Box<dyn Network>, ModelError> {
+    pub fn build(&self, origin: &str) -> Result<Arc<Tape>, ModelError> {
         let refuse = |found: String| ModelError::Malformed {
             origin: origin.into(),
             found,

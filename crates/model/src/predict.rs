@@ -1,8 +1,9 @@
 //! Using a model: the probabilities of its classes for images.
 
 use crate::{Card, ModelError, ModelFile};
-use formant_data::{DataError, Fitting, Images, Source};
-use formant_numerics::{Batch, Model, Network, Pass, Workspace};
+use formant_data::{DataError, Fitting, Source, images};
+use formant_numerics::{Batch, Model, Pass, Samples, Tape, Workspace};
+use std::sync::Arc;
 
 /// Images that go through the network together. Where one batch ends and the next begins depends on
 /// nothing but the images, so neither does a bit of the result.
@@ -50,7 +51,7 @@ pub struct Predicted<'c> {
 pub struct Predictor {
     card: Card,
     model: Model,
-    network: Box<dyn Network>,
+    network: Arc<Tape>,
     origin: String,
 }
 
@@ -72,20 +73,19 @@ impl Predictor {
     /// The result does not depend on the number of threads.
     pub fn probabilities(&self, pixels: Vec<u8>, threads: usize) -> Result<Vec<f64>, ModelError> {
         let count = pixels.len() / self.card.input.len();
-        let labels = vec![0; count];
-        let images = Images::new(self.card.input, pixels, labels, &self.card.normalisation)
+        let images = images(self.card.input, pixels, &self.card.normalisation)
             .map_err(|error| self.refuse(error.to_string()))?;
         let mut probabilities = vec![0.0; count * self.card.classes.len()];
         let classes = self.card.classes.len();
         let batches = count.div_ceil(BATCH);
         let per_thread = batches.div_ceil(threads.max(1)).max(1) * BATCH;
         if per_thread >= count {
-            self.fill(&images, 0, &mut probabilities);
+            self.fill(&*images, 0, &mut probabilities);
         } else {
             std::thread::scope(|scope| {
                 let parts = probabilities.chunks_mut(per_thread * classes).enumerate();
                 for (nth, part) in parts {
-                    let images = &images;
+                    let images = &*images;
                     scope.spawn(move || self.fill(images, nth * per_thread, part));
                 }
             });
@@ -126,7 +126,7 @@ impl Predictor {
     }
 
     /// Writes the probabilities of as many images as there is room for, from the `first` on.
-    fn fill(&self, images: &Images, first: usize, out: &mut [f64]) {
+    fn fill(&self, images: &dyn Samples, first: usize, out: &mut [f64]) {
         let classes = self.card.classes.len();
         let mut work: Workspace = self.network.workspace(BATCH);
         let (mut inputs, mut indices) = (Vec::new(), Vec::new());

@@ -139,9 +139,11 @@ fn take_length(bytes: &mut &[u8]) -> Result<usize, Unpacking> {
 mod tests {
     use super::*;
     use formant_numerics::Model;
+    use std::sync::Arc;
 
-    fn upload(parameters: Vec<f32>) -> (Box<dyn ErasedMethod>, Value) {
-        let (method, _) = formant_methods::build("fedavg", &toml::Table::new()).unwrap();
+    fn upload(parameters: Vec<f32>) -> (Arc<dyn ErasedMethod>, Value) {
+        let zoo = formant_methods::Zoo::standard();
+        let method = zoo.build("fedavg", &toml::Table::new()).unwrap().method;
         let server = method.start_server(&Model { parameters, buffers: vec![0.5] });
         let upload = method.broadcast(&server).unwrap();
         (method, upload)

@@ -41,7 +41,6 @@ mod codec;
 mod error;
 pub mod identity;
 mod journal;
-mod score;
 pub mod server;
 mod settings;
 mod stream;

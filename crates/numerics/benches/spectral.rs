@@ -4,7 +4,8 @@
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use formant_numerics::{
-    Form, Length, NetworkSpec, Rng, Scope, Shape, SpectralDivergence, Spectrum, Stream, Term,
+    Differentiable, Form, Length, NetworkSpec, Rng, Scope, Shape, SpectralDivergence, Spectrum,
+    Stream,
 };
 use std::sync::Arc;
 use std::time::Duration;

@@ -4,7 +4,10 @@
 //! bandwidth, or a neighbour on the machine.
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use formant_numerics::{Model, Network, NetworkSpec, Part, Rng, Sgd, Shape, Stream, Worker};
+use formant_numerics::{
+    CpuWorker, Descent, Model, NetworkSpec, Objective, Part, Rng, Sgd, Shape, Stream, Tape, Worker,
+};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 const SHAPE: Shape = Shape::new(3, 32, 32);
@@ -12,38 +15,39 @@ const CLASSES: usize = 10;
 
 /// One client's memory, ready to step.
 struct Client {
-    worker: Worker,
+    worker: CpuWorker,
     model: Model,
 }
 
 impl Client {
-    fn new(network: &dyn Network, batch: usize, client: u64) -> Self {
+    fn new(network: &Arc<Tape>, batch: usize, client: u64) -> Self {
         let mut rng = Rng::new(1, Stream::Test, 0, client);
         let model = network.init(&mut rng);
-        let mut worker = Worker::new(network, batch);
+        let mut worker = CpuWorker::new(network.clone(), batch);
         worker.inputs.extend((0..batch * SHAPE.len()).map(|_| rng.normal() as f32));
         worker.labels.extend((0..batch).map(|_| rng.below(CLASSES) as u32));
         Self { worker, model }
     }
 
-    fn steps(&mut self, network: &dyn Network, count: u64) {
+    fn steps(&mut self, count: u64) {
         let sgd = Sgd { learning_rate: 1e-4, momentum: 0.9, weight_decay: 1e-4, clip: None };
         for _ in 0..count {
-            let outcome = self.worker.step(network, &mut self.model, (&sgd, Part::All), &mut []);
+            let descent = Descent { sgd, part: Part::All };
+            let outcome = self.worker.step(&mut self.model, descent, &Objective::CROSS_ENTROPY);
             assert!(outcome.is_ok(), "training diverged");
         }
     }
 }
 
 /// The time that all clients take for `count` steps each, every one in its own thread.
-fn together(network: &dyn Network, clients: &mut [Client], count: u64) -> Duration {
+fn together(clients: &mut [Client], count: u64) -> Duration {
     let start = Instant::now();
     if let [client] = clients {
-        client.steps(network, count);
+        client.steps(count);
     } else {
         std::thread::scope(|scope| {
             for client in clients {
-                scope.spawn(|| client.steps(network, count));
+                scope.spawn(|| client.steps(count));
             }
         });
     }
@@ -58,12 +62,12 @@ fn training_step(c: &mut Criterion) {
         group.sample_size(10).measurement_time(Duration::from_secs(seconds));
         for workers in [1, 2] {
             let mut clients: Vec<Client> =
-                (0..workers).map(|i| Client::new(&*network, batch, i)).collect();
+                (0..workers).map(|i| Client::new(&network, batch, i)).collect();
             group.throughput(Throughput::Elements(workers * batch as u64));
             let id =
                 BenchmarkId::new(format!("{name}, batch {batch}"), format!("{workers} workers"));
             group.bench_function(id, |b| {
-                b.iter_custom(|count| together(&*network, &mut clients, count));
+                b.iter_custom(|count| together(&mut clients, count));
             });
         }
     }

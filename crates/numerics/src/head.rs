@@ -3,7 +3,7 @@
 //! Its weights are one flat vector, first a row of `features` for each class, then a bias for each:
 //! the order in which a network's own head lies at the end of its parameters.
 
-use crate::{Network, Part, Term, cross_entropy, vector};
+use crate::{Differentiable, Network, Part, cross_entropy, vector};
 use core::ops::Range;
 
 /// The sizes of a head.
@@ -79,23 +79,22 @@ impl Head {
     }
 }
 
-/// Cross-entropy of a model's own head on features that something else made: a term over the
-/// parameters that only the head feels.
+/// [`Term::Head`](crate::Term::Head) as the CPU computes it.
 #[derive(Debug)]
-pub struct HeadLoss<'a> {
+pub(crate) struct HeadLoss<'a> {
     /// The sizes.
-    pub head: Head,
+    pub(crate) head: Head,
     /// Where the head lies among the parameters.
-    pub range: Range<usize>,
+    pub(crate) range: Range<usize>,
     /// The features, a row for each sample.
-    pub features: &'a [f32],
+    pub(crate) features: &'a [f32],
     /// Their classes.
-    pub labels: &'a [u32],
+    pub(crate) labels: &'a [u32],
     /// Memory for the logits and for their gradient.
-    pub scratch: &'a mut [Vec<f32>; 2],
+    pub(crate) scratch: &'a mut [Vec<f32>; 2],
 }
 
-impl Term for HeadLoss<'_> {
+impl Differentiable for HeadLoss<'_> {
     fn add(&mut self, weight: f32, w: &[f32], gradient: &mut [f32]) -> f64 {
         let [logits, d_logits] = &mut *self.scratch;
         for memory in [&mut *logits, &mut *d_logits] {

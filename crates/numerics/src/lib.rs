@@ -5,6 +5,8 @@
 mod adam;
 #[doc(hidden)]
 pub mod bench;
+mod cpu;
+mod engine;
 mod error;
 mod gemm;
 mod head;
@@ -13,7 +15,9 @@ mod layout;
 mod loss;
 mod model;
 mod network;
+mod objective;
 mod rng;
+mod samples;
 mod sgd;
 mod shape;
 mod spectral;
@@ -21,21 +25,25 @@ mod term;
 pub mod vector;
 
 pub use adam::Adam;
-pub use error::NumericsError;
-pub use head::{Head, HeadLoss};
-pub use layout::{Layout, Part, Tensor};
-pub use loss::{
-    BalancedSoftmax, CrossEntropy, Guided, OutputLoss, accuracy_and_loss, cross_entropy, softmax,
+pub use cpu::{Cpu, CpuWorker};
+pub use engine::{
+    BatchPlan, Batches, Descent, EVALUATION_BATCH, Engine, Meter, Patience, Phase, Tally, Worker,
 };
+pub use error::NumericsError;
+pub use head::Head;
+pub use layout::{Layout, Part, Tensor};
+pub use loss::{accuracy_and_loss, cross_entropy, softmax};
 pub use model::{Model, floats};
 #[doc(hidden)]
 pub use network::LayerTime;
 pub use network::{
     Batch, CATALOGUE, Convolution, Family, Graph, GraphNode, GraphOp, Network, NetworkSpec, Norm,
-    Output, OutputGradient, Pass, Stem, Workspace,
+    Output, OutputGradient, Pass, Stem, Tape, Workspace,
 };
+pub use objective::{Loss, Objective, Spectral, Term, Weighted};
 pub use rng::{Rng, Stream};
-pub use sgd::{Sgd, Worker};
+pub use samples::{Normalisation, Samples};
+pub use sgd::Sgd;
 pub use shape::Shape;
 pub use spectral::{Form, Length, Scope, SpectralDivergence, Spectrum};
-pub use term::{Linear, Proximal, Term};
+pub use term::{Differentiable, Linear, Proximal};

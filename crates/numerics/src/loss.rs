@@ -1,80 +1,54 @@
-//! What the logits of a batch are scored by: cross-entropy, and what methods make of it.
+//! Losses of a batch's logits, with their gradients.
 
-/// The loss of a batch's logits: what SGD descends, beside terms over the parameters.
-pub trait OutputLoss {
-    /// The mean loss; writes `∂/∂logits` of that mean.
-    fn loss(&mut self, logits: &[f32], labels: &[u32], d_logits: &mut [f32]) -> f64;
-}
+use crate::Loss;
 
-/// `CE(logits, y)`.
-#[derive(Debug, Clone, Copy)]
-pub struct CrossEntropy;
-
-impl OutputLoss for CrossEntropy {
-    fn loss(&mut self, logits: &[f32], labels: &[u32], d_logits: &mut [f32]) -> f64 {
-        cross_entropy(logits, labels, d_logits)
-    }
-}
-
-/// `CE(logits + shift, y)`. With `shift_c = γ log n_c` it is the balanced softmax of Ren et al.,
-/// NeurIPS 2020: what a model learns is then rid of the frequencies of its training labels.
-#[derive(Debug, Clone)]
-pub struct BalancedSoftmax {
-    /// One number for each class.
-    pub shift: Vec<f32>,
-    /// The shifted logits of the last batch.
-    shifted: Vec<f32>,
-}
-
-impl BalancedSoftmax {
-    /// A loss with a shift of each class.
-    pub fn new(shift: Vec<f32>) -> Self {
-        Self { shift, shifted: Vec::new() }
-    }
-}
-
-impl OutputLoss for BalancedSoftmax {
-    fn loss(&mut self, logits: &[f32], labels: &[u32], d_logits: &mut [f32]) -> f64 {
-        self.shifted.clear();
-        self.shifted.extend_from_slice(logits);
-        for row in self.shifted.chunks_exact_mut(self.shift.len()) {
-            row.iter_mut().zip(&self.shift).for_each(|(x, shift)| *x += shift);
-        }
-        cross_entropy(&self.shifted, labels, d_logits)
-    }
-}
-
-/// `CE(logits, y) + weight · KL(target ‖ softmax(logits))`, the mean over the batch.
-#[derive(Debug, Clone, Copy)]
-pub struct Guided<'a> {
-    /// How strongly.
-    pub weight: f32,
-    /// A distribution over the classes for each sample; zeros where there is no guidance.
-    pub targets: &'a [f32],
-}
-
-impl OutputLoss for Guided<'_> {
-    fn loss(&mut self, logits: &[f32], labels: &[u32], d_logits: &mut [f32]) -> f64 {
-        let mut value = cross_entropy(logits, labels, d_logits);
-        let n = labels.len();
-        let (classes, share) = (logits.len() / n, self.weight / n as f32);
-        let rows = logits.chunks_exact(classes).zip(self.targets.chunks_exact(classes));
-        for ((row, target), d) in rows.zip(d_logits.chunks_exact_mut(classes)) {
-            if target.iter().all(|p| *p == 0.0) {
-                continue;
-            }
-            let peak = row.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-            let sum: f32 = row.iter().map(|x| libm::expf(x - peak)).sum();
-            let log_sum = libm::logf(sum) + peak;
-            for ((x, p), d) in row.iter().zip(target).zip(d) {
-                let log_q = x - log_sum;
-                *d += share * (libm::expf(log_q) - p);
-                if *p > 0.0 {
-                    value += f64::from(share * p * (libm::logf(*p) - log_q));
+impl Loss<'_> {
+    /// The mean loss of a batch; writes `∂/∂logits` of that mean. `scratch` is memory that is kept from
+    /// batch to batch.
+    pub fn evaluate(
+        &self,
+        logits: &[f32],
+        labels: &[u32],
+        d_logits: &mut [f32],
+        scratch: &mut Vec<f32>,
+    ) -> f64 {
+        match *self {
+            Self::CrossEntropy => cross_entropy(logits, labels, d_logits),
+            Self::Shifted { shift } => {
+                scratch.clear();
+                scratch.extend_from_slice(logits);
+                for row in scratch.chunks_exact_mut(shift.len()) {
+                    row.iter_mut().zip(shift).for_each(|(x, shift)| *x += shift);
                 }
+                cross_entropy(scratch, labels, d_logits)
+            }
+            Self::Guided { weight, targets } => {
+                let mut value = cross_entropy(logits, labels, d_logits);
+                let (classes, share) = (logits.len() / labels.len(), weight / labels.len() as f32);
+                let rows = logits.chunks_exact(classes).zip(targets.chunks_exact(classes));
+                for ((row, target), d) in rows.zip(d_logits.chunks_exact_mut(classes)) {
+                    guide(share, target, row, d, &mut value);
+                }
+                value
             }
         }
-        value
+    }
+}
+
+/// Adds `share · KL(target ‖ softmax(row))` and its gradient; nothing where there is no target.
+fn guide(share: f32, target: &[f32], row: &[f32], d: &mut [f32], value: &mut f64) {
+    if target.iter().all(|p| *p == 0.0) {
+        return;
+    }
+    let peak = row.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+    let sum: f32 = row.iter().map(|x| libm::expf(x - peak)).sum();
+    let log_sum = libm::logf(sum) + peak;
+    for ((x, p), d) in row.iter().zip(target).zip(d) {
+        let log_q = x - log_sum;
+        *d += share * (libm::expf(log_q) - p);
+        if *p > 0.0 {
+            *value += f64::from(share * p * (libm::logf(*p) - log_q));
+        }
     }
 }
 
@@ -151,19 +125,19 @@ mod tests {
         softmax(&mut targets, 3);
         // A target may be sure.
         targets[..3].copy_from_slice(&[0.0, 1.0, 0.0]);
-        let losses: [&mut dyn OutputLoss; 3] = [
-            &mut CrossEntropy,
-            &mut BalancedSoftmax::new(vec![2.0, -18.0, 0.5]),
-            &mut Guided { weight: 3.0, targets: &targets },
+        let losses = [
+            Loss::CrossEntropy,
+            Loss::Shifted { shift: &[2.0, -18.0, 0.5] },
+            Loss::Guided { weight: 3.0, targets: &targets },
         ];
         for (nth, loss) in losses.into_iter().enumerate() {
-            let mut d = [0.0; 6];
-            loss.loss(&logits, &labels, &mut d);
+            let (mut d, mut scratch) = ([0.0; 6], Vec::new());
+            loss.evaluate(&logits, &labels, &mut d, &mut scratch);
             for i in 0..6 {
                 let mut at = |h: f32| {
                     let mut x = logits;
                     x[i] += h;
-                    loss.loss(&x, &labels, &mut [0.0; 6])
+                    loss.evaluate(&x, &labels, &mut [0.0; 6], &mut scratch)
                 };
                 let slope = (at(1e-2) - at(-1e-2)) / 2e-2;
                 assert!((slope - f64::from(d[i])).abs() < 3e-4, "{nth}, {i}: {slope}, {}", d[i]);
@@ -175,15 +149,17 @@ mod tests {
     fn no_shift_and_no_guide_are_cross_entropy_bit_for_bit() {
         let (logits, labels) = ([0.3f32, -1.2, 2.0, 0.1, 0.0, -0.4], [2, 0]);
         let mut plain = [0.0; 6];
-        let value = CrossEntropy.loss(&logits, &labels, &mut plain);
+        let (value, mut scratch) = (cross_entropy(&logits, &labels, &mut plain), Vec::new());
         let mut balanced = [0.0; 6];
-        let shifted = BalancedSoftmax::new(vec![0.0; 3]).loss(&logits, &labels, &mut balanced);
+        let loss = Loss::Shifted { shift: &[0.0; 3] };
+        let shifted = loss.evaluate(&logits, &labels, &mut balanced, &mut scratch);
         assert_eq!((value, plain), (shifted, balanced));
         // A guide that says what the model says anyway adds nothing.
         let mut own = logits;
         softmax(&mut own, 3);
         let mut guided = [0.0; 6];
-        let same = Guided { weight: 5.0, targets: &own }.loss(&logits, &labels, &mut guided);
+        let loss = Loss::Guided { weight: 5.0, targets: &own };
+        let same = loss.evaluate(&logits, &labels, &mut guided, &mut scratch);
         assert!((same - value).abs() < 1e-6);
         assert!(plain.iter().zip(&guided).all(|(a, b)| (a - b).abs() < 1e-6));
     }

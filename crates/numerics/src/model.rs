@@ -1,5 +1,6 @@
 //! A model: one flat vector of trainable parameters, and one of buffers.
 
+use crate::vector;
 use serde::{Deserialize, Serialize};
 
 /// Trainable parameters `w` and, apart from them, buffers (batch-norm statistics).
@@ -25,17 +26,8 @@ impl Model {
 
     /// Whether every value is a finite number.
     pub fn is_finite(&self) -> bool {
-        all_finite(&self.parameters) && all_finite(&self.buffers)
+        vector::all_finite(&self.parameters) && vector::all_finite(&self.buffers)
     }
-}
-
-/// Asked after every phase, so without a branch for every value: this vectorises.
-fn all_finite(values: &[f32]) -> bool {
-    const EXPONENT: u32 = 0x7f80_0000;
-    let finite = |block: &[f32]| {
-        !block.iter().fold(false, |found, x| found | (x.to_bits() & EXPONENT == EXPONENT))
-    };
-    values.chunks(4_096).all(finite)
 }
 
 /// Floats as one little-endian byte string, so that encoding a model is a copy and not a walk.

@@ -1,10 +1,10 @@
-//! What an objective adds to the cross-entropy: values and gradients over flat parameters.
+//! Terms over flat parameters as the CPU computes them: values and gradients.
 
 use crate::gemm::vectorised;
 use crate::vector;
 
 /// A differentiable function of the parameters.
-pub trait Term {
+pub trait Differentiable {
     /// Adds `weight · ∇T(w)` to the gradient and returns `T(w)`, unweighted.
     fn add(&mut self, weight: f32, w: &[f32], gradient: &mut [f32]) -> f64;
 }
@@ -19,7 +19,7 @@ pub struct Proximal<'a> {
     pub anchor: &'a [f32],
 }
 
-impl Term for Proximal<'_> {
+impl Differentiable for Proximal<'_> {
     fn add(&mut self, weight: f32, w: &[f32], gradient: &mut [f32]) -> f64 {
         assert_eq!(w.len(), self.anchor.len());
         let mut squares = 0.0;
@@ -47,7 +47,7 @@ pub struct Linear<'a> {
     pub direction: &'a [f32],
 }
 
-impl Term for Linear<'_> {
+impl Differentiable for Linear<'_> {
     fn add(&mut self, weight: f32, w: &[f32], gradient: &mut [f32]) -> f64 {
         vector::axpy(weight, self.direction, gradient);
         vector::dot(self.direction, w)
@@ -61,7 +61,7 @@ mod tests {
 
     /// Central differences of a term that is computed in f64 from f32 points: steps are chosen as
     /// exact powers of two so that the points themselves are exact.
-    fn check(term: &mut dyn Term, w: &[f32]) {
+    fn check(term: &mut dyn Differentiable, w: &[f32]) {
         let mut gradient = vec![0.0; w.len()];
         term.add(1.0, w, &mut gradient);
         assert!(gradient.iter().any(|g| *g != 0.0));

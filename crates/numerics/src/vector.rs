@@ -47,6 +47,16 @@ pub fn distance_squared(x: &[f32], y: &[f32]) -> f64 {
     })
 }
 
+/// Whether every value is a finite number. Asked of every model after every phase, so without a branch
+/// for every value: this vectorises.
+pub fn all_finite(values: &[f32]) -> bool {
+    const EXPONENT: u32 = 0x7f80_0000;
+    let finite = |block: &[f32]| {
+        !block.iter().fold(false, |found, x| found | (x.to_bits() & EXPONENT == EXPONENT))
+    };
+    values.chunks(4_096).all(finite)
+}
+
 /// Sums in eight interleaved lanes: a fixed order that vectorises.
 #[inline]
 fn sum_by(len: usize, term: impl Fn(usize) -> f64) -> f64 {

@@ -2,11 +2,12 @@
 #![expect(unsafe_code, reason = "a global allocator that counts is an unsafe trait")]
 
 use formant_numerics::{
-    CATALOGUE, Family, Form, Length, Linear, Model, Network, NetworkSpec, Norm, Part, Proximal,
-    Rng, Scope, Sgd, Shape, SpectralDivergence, Stream, Term, Worker,
+    CATALOGUE, CpuWorker, Descent, Family, Form, Length, Loss, Model, NetworkSpec, Norm, Objective,
+    Part, Rng, Scope, Sgd, Shape, Spectral, Stream, Tape, Term, Worker,
 };
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
+use std::sync::Arc;
 
 thread_local! {
     /// Per thread, so that the harness's own threads do not count.
@@ -89,7 +90,7 @@ fn a_step_allocates_nothing() {
             }
             let network = spec.build(Shape::new(3, 32, 32), 10).expect("a catalogue name");
             for part in [Part::All, Part::Head] {
-                let allocations = allocations_of_steps(&*network, part);
+                let allocations = allocations_of_steps(&network, part);
                 assert_eq!(allocations, 0, "{} ({norm:?}, {part:?})", entry.name);
             }
         }
@@ -97,36 +98,44 @@ fn a_step_allocates_nothing() {
 }
 
 /// Allocations of three steps, after one that warms up.
-fn allocations_of_steps(network: &dyn Network, part: Part) -> usize {
+fn allocations_of_steps(network: &Arc<Tape>, part: Part) -> usize {
     let mut rng = Rng::new(1, Stream::Test, 0, 0);
     let mut model = network.init(&mut rng);
     let teacher: Model = network.init(&mut rng);
-    let mut worker = Worker::new(network, BATCH);
+    let mut worker = CpuWorker::new(network.clone(), BATCH);
     worker.inputs.extend((0..BATCH * network.input().len()).map(|_| rng.normal() as f32));
     worker.labels.extend((0..BATCH).map(|_| rng.below(network.classes()) as u32));
-    worker.begin_phase();
+    let (features, labels) = (vec![0.5; 2 * network.features()], [0, 1]);
+    worker.begin();
 
-    let mut spectral: Vec<SpectralDivergence> = Vec::new();
-    for kind in
+    let teacher = &teacher.parameters;
+    let mut terms = vec![
+        1e-2 * Term::Proximal { anchor: teacher },
+        1e-3 * Term::Linear { direction: teacher },
+        1e-3 * Term::Head { features: &features, labels: &labels },
+    ];
+    for (scope, length) in
         [(Scope::Flat, Length::Exact), (Scope::Flat, Length::Fast), (Scope::PerLayer, Length::Fast)]
     {
-        let plans = worker.spectrum(network, kind);
         for form in FORMS {
             let tau = if form == Form::Raw { 1.0 } else { 0.3 };
-            let term = SpectralDivergence::new(plans.clone(), form, tau, &teacher.parameters);
-            spectral.push(term.expect("a ratio within bounds"));
+            let spectral = Spectral { form, scope, length, tau, every: 1, teacher };
+            terms.push(1e-6 * Term::Spectral(spectral));
         }
     }
-    let mut proximal = Proximal { anchor: &teacher.parameters };
-    let mut linear = Linear { direction: &teacher.parameters };
-    let mut terms: Vec<(f32, &mut dyn Term)> = vec![(1e-2, &mut proximal), (1e-3, &mut linear)];
-    terms.extend(spectral.iter_mut().map(|term| (1e-6, term as &mut dyn Term)));
+    let shift = vec![0.1; network.classes()];
+    let objective = Objective { loss: Loss::Shifted { shift: &shift }, terms: &terms };
+    let mut teachers = worker.teachers(&terms).expect("a ratio within bounds");
 
     let sgd = Sgd { learning_rate: 1e-3, momentum: 0.9, weight_decay: 1e-4, clip: Some(0.5) };
-    let mut step = |worker: &mut Worker| {
+    let descent = Descent { sgd, part };
+    let mut step = |worker: &mut CpuWorker| {
         worker
-            .step(network, &mut model, (&sgd, part), &mut terms)
+            .descend(&mut model, descent, &objective, &mut teachers)
             .expect("a step that stays finite");
+        // By hand, without a spectrum.
+        let by_hand = Objective { terms: &terms[..3], ..objective };
+        worker.step(&mut model, descent, &by_hand).expect("a step that stays finite");
     };
     step(&mut worker);
     let before = ALLOCATIONS.get();

@@ -12,7 +12,7 @@
 use formant_data::{ClientData, Dataset, Federation, Images, Normalisation};
 use formant_experiment::Experiment;
 use formant_numerics::{
-    Network, NetworkSpec, Part, Proximal, Rng, Sgd, Shape, Stream, Term, Worker,
+    CpuWorker, Descent, NetworkSpec, Objective, Part, Rng, Sgd, Shape, Stream, Tape, Term, Worker,
 };
 use formant_runtime::event::Event;
 use formant_runtime::{Observer, sim};
@@ -69,13 +69,13 @@ fn timed(work: impl FnOnce()) -> Cost {
 }
 
 /// `steps` steps on every thread: what a round would cost if it were nothing else.
-fn bare(network: &dyn Network, settings: &Settings, steps: usize, anchored: bool) -> Cost {
+fn bare(network: &Arc<Tape>, settings: &Settings, steps: usize, anchored: bool) -> Cost {
     let batch = settings.number("batch");
     let mut workers: Vec<_> = (0..settings.number("threads"))
         .map(|i| {
             let mut rng = Rng::new(1, Stream::Test, 0, i as u64);
             let model = network.init(&mut rng);
-            let mut worker = Worker::new(network, batch);
+            let mut worker = CpuWorker::new(network.clone(), batch);
             worker.inputs.extend((0..batch * network.input().len()).map(|_| rng.normal() as f32));
             worker.labels.extend((0..batch).map(|_| rng.below(CLASSES) as u32));
             (worker, model)
@@ -88,11 +88,12 @@ fn bare(network: &dyn Network, settings: &Settings, steps: usize, anchored: bool
             for (worker, model) in &mut workers {
                 scope.spawn(|| {
                     let anchor = model.parameters.clone();
-                    let mut pull = Proximal { anchor: &anchor };
-                    let terms: &mut [(f32, &mut dyn Term)] =
-                        if anchored { &mut [(1.0, &mut pull)] } else { &mut [] };
+                    let pull = [1.0 * Term::Proximal { anchor: &anchor }];
+                    let terms = if anchored { &pull[..] } else { &[] };
+                    let objective = Objective { terms, ..Objective::CROSS_ENTROPY };
+                    let descent = Descent { sgd, part: Part::All };
                     for _ in 0..steps {
-                        worker.step(network, model, (&sgd, Part::All), terms).expect("finite");
+                        worker.step(model, descent, &objective).expect("finite");
                     }
                 });
             }
@@ -219,9 +220,9 @@ fn main() {
         for method in &methods {
             // Before and after, so that drift cancels.
             let bare_once = || {
-                let plain = bare(&*network, &settings, steps / 2, false);
+                let plain = bare(&network, &settings, steps / 2, false);
                 let anchored = if *method == "ditto" {
-                    bare(&*network, &settings, steps / 2, true)
+                    bare(&network, &settings, steps / 2, true)
                 } else {
                     plain
                 };

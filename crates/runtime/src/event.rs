@@ -313,7 +313,7 @@ mod tests {
         Event::Evaluated(Evaluated {
             method: "a".into(),
             round: 1,
-            gm,
+            gm: Some(gm),
             gm_candidates: vec![Candidate { name: "b".into(), score: gm }],
             pm,
             seconds: 0.0,
@@ -365,7 +365,7 @@ mod tests {
         let line = r#"{"event":"evaluated","method":"a","round":1,"gm":{"accuracy":0.1,"loss":null},
             "pm":{"weighted":null,"mean":null,"worst_decile":null,"per_client":[]},"seconds":0.0}"#;
         let Event::Evaluated(found) = read(line) else { panic!("another event") };
-        assert_eq!((found.gm.loss, found.pm), (None, None));
+        assert_eq!((found.gm.unwrap().loss, found.pm), (None, None));
         let line = r#"{"event":"method_finished","method":"a","rounds":1,"seconds":1.0,
             "fingerprint":"","server_fingerprint":"f","stopped":null}"#;
         let Event::MethodFinished { fingerprint, stopped, .. } = read(line) else {

@@ -37,7 +37,7 @@ impl RunPlan {
         let longest = self.methods.iter().max_by_key(|method| method.label.len());
         let one = longest.map_or(0, |method| {
             let role = Role::Personal { client: clients, name: None };
-            encoded_len(self.network.layout(), &self.card_of(method, role, self.rounds))
+            encoded_len(self.engine.network().layout(), &self.card_of(method, role, self.rounds))
         });
         let clients = clients as u64;
         let mut room = self.keep_limit;

@@ -1,5 +1,6 @@
 //! Drivers of federated training: the parallel simulator, client stores, checkpoints, recorder.
 
+mod aggregator;
 mod checkpoint;
 mod error;
 pub mod event;
@@ -18,6 +19,7 @@ mod store;
 mod sync;
 mod work;
 
+pub use aggregator::{Aggregator, Arrival, OlderBroadcasts};
 pub use checkpoint::{CHECKPOINT_FILE, Checkpoint};
 pub use error::RuntimeError;
 pub use event_log::{EVENTS_FILE, LogMark, Loss};
@@ -28,4 +30,4 @@ pub use plan::{Evaluation, MethodPlan, PhasePlan, RunPlan};
 pub use profile::{Equipment, Profile, Way};
 pub use recorder::{Observer, Quiet, Recorder};
 pub use resumption::first_difference;
-pub use work::{Desk, EVALUATION_BATCH, Hand, PhaseRecord, score};
+pub use work::{Desk, Hand, Lasting, PhaseRecord};

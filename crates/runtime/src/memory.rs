@@ -1,6 +1,7 @@
 //! How much memory there is, and how much a run takes at the very least.
 
-use crate::{EVALUATION_BATCH, MethodPlan, RunPlan};
+use crate::{MethodPlan, RunPlan};
+use formant_numerics::EVALUATION_BATCH;
 use std::fs;
 use std::path::Path;
 
@@ -23,13 +24,13 @@ pub struct Footprint {
 impl Footprint {
     /// What a plan takes.
     pub fn of(plan: &RunPlan) -> Self {
-        let layout = plan.network.layout();
+        let layout = plan.engine.network().layout();
         let model = 4 * (layout.parameters() as u64).saturating_add(layout.buffer_values() as u64);
         let trainers = plan.federation.clients.iter().filter(|data| !data.train.is_empty()).count();
         let trained = (trainers > 0).then(|| plan.methods.iter().map(|m| training(plan, m, model)));
         let locally = (0..plan.federation.clients.len()).map(|client| plan.scored(client).len());
         let scored = locally.fold(plan.scored_globally(), usize::max).min(EVALUATION_BATCH);
-        let scoring = plan.network.workspace_bytes(scored, false);
+        let scoring = plan.engine.pass_bytes(scored, false);
         let (worker, batch) = trained.into_iter().flatten().fold((scoring, scoring), Ord::max);
         // Whoever holds no client's data aggregates, and scores with one thread.
         let workers = plan.threads.min(trainers).max(1);
@@ -52,7 +53,7 @@ impl Footprint {
 fn training(plan: &RunPlan, method: &MethodPlan, model: u64) -> (u64, u64) {
     let sgd = [method.shared.first.sgd, method.personal.first.sgd];
     let copies = if sgd.iter().all(formant_numerics::Sgd::is_plain) { 2 } else { 3 };
-    let batch = plan.network.workspace_bytes(plan.largest_batch(method), true);
+    let batch = plan.engine.pass_bytes(plan.largest_batch(method), true);
     (model.saturating_mul(copies).saturating_add(batch), batch)
 }
 

@@ -5,9 +5,9 @@
 //! sample costs a method beside plain training.
 
 use crate::event::Phase;
-use crate::{Desk, Hand, MethodPlan, RunPlan, RuntimeError};
-use formant_methods::{Central, Parcel, Patience, Value};
-use formant_numerics::{Rng, Stream};
+use crate::{Arrival, Desk, Hand, Lasting, MethodPlan, RunPlan, RuntimeError};
+use formant_methods::{MethodError, Value};
+use formant_numerics::{Patience, Rng, Stream};
 
 /// Seconds for a sample in each phase; none where a method has nothing to train.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -46,23 +46,19 @@ impl<'p> Pacer<'p> {
     /// Takes the client with the median number of samples.
     pub fn new(plan: &'p RunPlan, method: &'p MethodPlan) -> Result<Self, RuntimeError> {
         let desk = plan.desk(method, median_client(plan));
-        let mut hand = Hand::new(&*plan.network, plan.largest_batch(method));
-        let init = plan.network.init(&mut Rng::new(plan.seed, Stream::Init, 0, 0));
+        let mut hand = Hand::new(&*plan.engine, plan.largest_batch(method));
+        let init = plan.engine.network().init(&mut Rng::new(plan.seed, Stream::Init, 0, 0));
         let (mut state, mut server) =
             (method.method.start_client(&init), method.method.start_server(&init));
         // One round first: some broadcasts have everything in them only then.
         let got = method.method.broadcast(&server)?;
         let (upload, record) = desk.shared(1, &mut state, &got, &mut hand)?;
         let message = upload.ok_or_else(|| diverged(method, record.error))?;
-        let mut central = Central {
-            network: &*plan.network,
-            rng: Rng::new(plan.seed, Stream::Server, 1, 0),
-            round: 1,
-            clients: plan.federation.clients.len(),
-        };
-        let weight = desk.train.len() as f64;
-        let parcel = Parcel { client: desk.client, weight, staleness: 0, message };
-        method.method.aggregate(&mut server, &mut std::iter::once(Ok(parcel)), &mut central)?;
+        let samples = desk.train.len() as f64;
+        let arrival = Arrival { client: desk.client, answered: 1, samples, message };
+        let (rules, none) = (plan.rules(method), |_| Err(MethodError::NoUploads));
+        let mut arrivals = std::iter::once(Ok(arrival));
+        plan.aggregator(method, &rules).aggregate(1, &mut server, &mut arrivals, &none)?;
         let got = method.method.broadcast(&server)?;
         Ok(Self { desk, hand, state, got, round: plan.rounds })
     }
@@ -75,13 +71,10 @@ impl<'p> Pacer<'p> {
             self.desk.shared(self.round, &mut self.state, &self.got, &mut self.hand)?;
         let sent = sent.ok_or_else(|| diverged(self.desk.plan, record.error))?;
         let mut pace = Pace { shared: per_sample(record.seconds, shared), ..Pace::default() };
-        if self.desk.plan.method.has_personal_phase() {
-            let record = self.desk.personal(
-                (self.round, Patience::Epochs),
-                &mut self.state,
-                (&self.got, &sent),
-                &mut self.hand,
-            )?;
+        if self.desk.hints(self.round).personal_phase {
+            let lasting = Lasting { round: self.round, patience: Patience::Epochs };
+            let (state, hand) = (&mut self.state, &mut self.hand);
+            let record = self.desk.personal(lasting, state, &self.got, &sent, hand)?;
             if record.error.is_some() {
                 return Err(diverged(self.desk.plan, record.error));
             }

@@ -4,16 +4,17 @@ use crate::event::RunStarted;
 use crate::{Keep, Profile};
 use formant_data::{Federation, Split};
 use formant_federation::{Personal, Protocol};
-use formant_methods::{ErasedMethod, PhaseSettings};
+use formant_methods::{ErasedMethod, Moment, PhaseSettings};
 use formant_model::Card;
-use formant_numerics::{Network, Sgd};
+use formant_numerics::{Engine, Sgd};
+use std::sync::Arc;
 
 /// Everything that a run needs; no key is looked up later.
 pub struct RunPlan {
     /// The log's first line.
     pub header: RunStarted,
-    /// The network that all models belong to.
-    pub network: Box<dyn Network>,
+    /// Trains and scores models, and knows the network that they belong to.
+    pub engine: Box<dyn Engine>,
     /// Data and clients.
     pub federation: Federation,
     /// The methods, run one after the other.
@@ -45,7 +46,8 @@ pub struct RunPlan {
 impl RunPlan {
     /// How a round of a method proceeds.
     pub fn rules(&self, method: &MethodPlan) -> Protocol {
-        let exists = method.method.has_personal_phase();
+        let at = Moment { round: 1, rounds: self.rounds };
+        let exists = method.method.hints(at).personal_phase;
         let personal = Personal { exists, ..self.protocol.personal };
         let (clients, rounds) = (self.federation.clients.len(), self.rounds as u64);
         Protocol { clients, rounds, personal, ..self.protocol.clone() }
@@ -93,7 +95,7 @@ pub struct MethodPlan {
     /// Unique in the run.
     pub label: String,
     /// The method.
-    pub method: Box<dyn ErasedMethod>,
+    pub method: Arc<dyn ErasedMethod>,
     /// `E_G` and the shared phase's optimiser.
     pub shared: PhasePlan,
     /// `E_p` and the personal phase's optimiser.

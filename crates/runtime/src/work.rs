@@ -2,26 +2,22 @@
 
 use crate::event::Phase;
 use crate::{MethodPlan, PhasePlan, RunPlan, RuntimeError};
-use formant_data::Images;
-use formant_methods::{Local, Meter, MethodError, Patience, Value};
-use formant_numerics::{Batch, Model, Network, Pass, Rng, Stream, Worker, accuracy_and_loss};
+use formant_methods::{Hints, Loan, Local, MethodError, Moment, Value};
+use formant_numerics::{Engine, Meter, Network, Patience, Rng, Samples, Stream, Worker};
 use std::time::Instant;
-
-/// Samples in one batch of an evaluation.
-pub const EVALUATION_BATCH: usize = 64;
 
 /// One thread's memory.
 pub struct Hand {
     /// For training and evaluation.
-    pub worker: Worker,
+    pub worker: Box<dyn Worker>,
     /// A client's state as it was before the phase under way, to go back to.
     before: Vec<u8>,
 }
 
 impl Hand {
     /// Memory for batches of up to so many samples.
-    pub fn new(network: &dyn Network, batch: usize) -> Self {
-        Self { worker: Worker::new(network, batch), before: Vec::new() }
+    pub fn new(engine: &dyn Engine, batch: usize) -> Self {
+        Self { worker: engine.worker(batch), before: Vec::new() }
     }
 
     /// Copies a state into memory that is there already.
@@ -47,8 +43,8 @@ pub struct PhaseRecord {
 pub struct Desk<'a> {
     /// The network that all models belong to.
     pub network: &'a dyn Network,
-    /// Images, some of which are the client's.
-    pub images: &'a Images,
+    /// Samples, some of which are the client's.
+    pub samples: &'a dyn Samples,
     /// Which of them it trains on.
     pub train: &'a [u32],
     /// Keys all randomness.
@@ -61,12 +57,21 @@ pub struct Desk<'a> {
     pub plan: &'a MethodPlan,
 }
 
+/// Which round a phase belongs to, and how long it lasts.
+#[derive(Debug, Clone, Copy)]
+pub struct Lasting<'a> {
+    /// Counted from 1.
+    pub round: usize,
+    /// How long.
+    pub patience: Patience<'a>,
+}
+
 impl RunPlan {
     /// A client's place of work.
     pub fn desk<'a>(&'a self, method: &'a MethodPlan, client: usize) -> Desk<'a> {
         Desk {
-            network: &*self.network,
-            images: &self.federation.dataset.train,
+            network: self.engine.network(),
+            samples: &*self.federation.dataset.train,
             train: &self.federation.clients[client].train,
             seed: self.seed,
             rounds: self.rounds,
@@ -88,30 +93,31 @@ impl Desk<'_> {
     ) -> Result<(Option<Value>, PhaseRecord), RuntimeError> {
         let method = &*self.plan.method;
         hand.remember(state)?;
-        let (upload, record) =
-            self.phase(round, (Phase::Shared, Patience::Epochs), &mut hand.worker, |local| {
-                method.train_shared(state, got, local)
-            })?;
+        let lasting = Lasting { round, patience: Patience::Epochs };
+        let (upload, record) = self.phase(Phase::Shared, lasting, &mut *hand.worker, |local| {
+            method.train_shared(state, got, local)
+        })?;
         if upload.is_none() {
             *state = method.decode_client(&hand.before)?;
         }
         Ok((upload, record))
     }
 
-    /// The personal phase, beside what was sent. If it diverges, the state is what it was before.
+    /// The personal phase, beside what was received and sent. If it diverges, the state is what it was
+    /// before.
     pub fn personal(
         &self,
-        (round, patience): (usize, Patience<'_>),
+        lasting: Lasting<'_>,
         state: &mut Value,
-        (got, sent): (&Value, &Value),
+        got: &Value,
+        sent: &Value,
         hand: &mut Hand,
     ) -> Result<PhaseRecord, RuntimeError> {
         let method = &*self.plan.method;
         hand.remember(state)?;
-        let (done, record) =
-            self.phase(round, (Phase::Personal, patience), &mut hand.worker, |local| {
-                method.train_personal(state, got, sent, local)
-            })?;
+        let (done, record) = self.phase(Phase::Personal, lasting, &mut *hand.worker, |local| {
+            method.train_personal(state, got, sent, local)
+        })?;
         if done.is_none() {
             *state = method.decode_client(&hand.before)?;
         }
@@ -121,16 +127,16 @@ impl Desk<'_> {
     /// Lends the client's data to one phase. A divergence is an outcome, any other failure an error.
     fn phase<T>(
         &self,
-        round: usize,
-        (phase, patience): (Phase, Patience<'_>),
-        worker: &mut Worker,
+        phase: Phase,
+        lasting: Lasting<'_>,
+        worker: &mut dyn Worker,
         train: impl FnOnce(&mut Local<'_>) -> Result<T, MethodError>,
     ) -> Result<(Option<T>, PhaseRecord), RuntimeError> {
-        let (stream, plan): (_, &PhasePlan) = match phase {
+        let (stream, plan) = match phase {
             Phase::Shared => (Stream::SharedPhase, &self.plan.shared),
             Phase::Personal => (Stream::PersonalPhase, &self.plan.personal),
         };
-        let mut local = self.local(stream, round, plan, worker).lasting(patience);
+        let mut local = Local::new(self.network, worker, self.loan(stream, plan, lasting));
         let started = Instant::now();
         let outcome = train(&mut local);
         let mut record = PhaseRecord {
@@ -149,44 +155,44 @@ impl Desk<'_> {
     }
 
     /// What the method may use to make the personal model for an evaluation after a round.
-    pub fn evaluation<'w>(&'w self, round: usize, worker: &'w mut Worker) -> Local<'w> {
-        self.local(Stream::Evaluation, round, &self.plan.personal, worker)
+    pub fn evaluation<'w>(&'w self, round: usize, worker: &'w mut dyn Worker) -> Local<'w> {
+        let lasting = Lasting { round, patience: Patience::Epochs };
+        let loan = self.loan(Stream::Evaluation, &self.plan.personal, lasting);
+        Local::new(self.network, worker, loan)
     }
 
-    fn local<'w>(
-        &'w self,
-        stream: Stream,
-        round: usize,
-        plan: &PhasePlan,
-        worker: &'w mut Worker,
-    ) -> Local<'w> {
-        let rng = Rng::new(self.seed, stream, round as u64, self.client as u64);
-        Local::new(
-            self.network,
-            (self.images, self.train),
-            worker,
-            (rng, plan.at(round.max(1))),
-            (round, self.rounds),
-        )
+    fn loan<'w>(&'w self, stream: Stream, plan: &PhasePlan, lasting: Lasting<'w>) -> Loan<'w> {
+        let Lasting { round, patience } = lasting;
+        Loan {
+            samples: self.samples,
+            train: self.train,
+            rng: Rng::new(self.seed, stream, round as u64, self.client as u64),
+            settings: plan.at(round.max(1)),
+            at: Moment { round, rounds: self.rounds },
+            patience,
+        }
+    }
+
+    /// What the method says of a round.
+    pub fn hints(&self, round: usize) -> Hints {
+        self.plan.method.hints(Moment { round, rounds: self.rounds })
     }
 
     /// Samples of a round's phase of fixed epochs.
     pub fn samples(&self, round: usize, phase: Phase) -> u64 {
-        let method = &*self.plan.method;
-        let samples = match phase {
-            Phase::Shared => method.shared_work(self.train.len(), self.plan.shared.first.epochs),
-            Phase::Personal => {
-                let epochs = self.plan.personal.first.epochs;
-                method.personal_work(self.train.len(), epochs, (round, self.rounds))
-            }
+        let hints = self.hints(round);
+        let (passes, plan) = match phase {
+            Phase::Shared => (hints.shared, &self.plan.shared),
+            Phase::Personal if !hints.personal_phase => return 0,
+            Phase::Personal => (hints.personal, &self.plan.personal),
         };
-        samples as u64
+        passes.samples(self.train.len(), plan.first.epochs) as u64
     }
 
     /// Device time of a sample in a round's phase, in units of plain training.
     pub fn cost(&self, round: usize, phase: Phase) -> f64 {
         match phase {
-            Phase::Shared if self.plan.method.trains_plainly((round, self.rounds)) => 1.0,
+            Phase::Shared if self.hints(round).is_plain => 1.0,
             Phase::Shared => self.plan.shared.cost,
             Phase::Personal => self.plan.personal.cost,
         }
@@ -204,26 +210,4 @@ impl Desk<'_> {
         let partial = ((rest / batch as f64).ceil() as u64).max(u64::from(epochs == 0));
         (epochs * own.div_ceil(batch) + partial, epochs * own + (partial * batch).min(own))
     }
-}
-
-/// How many samples a model gets right, and the sum of its cross-entropies.
-pub fn score(
-    network: &dyn Network,
-    model: &Model,
-    images: &Images,
-    indices: &[u32],
-    worker: &mut Worker,
-) -> (usize, f64) {
-    let (mut right, mut loss) = (0, 0.0);
-    for chunk in indices.chunks(EVALUATION_BATCH) {
-        worker.inputs.resize(chunk.len() * network.input().len(), 0.0);
-        images.gather(chunk, &mut worker.inputs);
-        images.gather_labels(chunk, &mut worker.labels);
-        let batch = Batch { inputs: &worker.inputs, labels: &worker.labels };
-        let output = network.forward(Pass::Eval(model), &batch, &mut worker.workspace);
-        let (r, l) = accuracy_and_loss(output.logits, &worker.labels);
-        right += r;
-        loss += l;
-    }
-    (right, loss)
 }

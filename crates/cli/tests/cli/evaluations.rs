@@ -2,8 +2,7 @@
 
 use crate::terminal::Terminal;
 use crate::workshop::{DIGITS, digit_model, idx, network, write};
-use formant_numerics::Worker;
-use formant_runtime::{EVALUATION_BATCH, score};
+use formant_numerics::{Cpu, EVALUATION_BATCH, Engine, Tally};
 use serde_json::Value;
 use std::fs;
 
@@ -24,8 +23,8 @@ fn the_accuracy_is_exactly_what_the_simulator_scores() {
     let file = digit_model();
     let network = network(&file);
     let indices: Vec<u32> = (0..2_000).collect();
-    let mut worker = Worker::new(&*network, EVALUATION_BATCH);
-    let (right, loss) = score(&*network, &file.model, &DIGITS.test, &indices, &mut worker);
+    let mut worker = Cpu::new(network).worker(EVALUATION_BATCH);
+    let Tally { right, loss } = worker.score(&file.model, &*DIGITS.test, &indices);
     assert!(right > 1_500, "{right}");
     let metrics = &value["metrics"];
     assert_eq!(metrics["accuracy"].as_f64().unwrap(), right as f64 / 2_000.0);
@@ -57,7 +56,7 @@ fn many_classes_show_their_worst_mistakes() {
     file.model =
         wide.init(&mut formant_numerics::Rng::new(5, formant_numerics::Stream::Init, 0, 0));
     write(&file, &terminal.path("wide.safetensors"));
-    let pixels: Vec<u8> = (0..200).flat_map(|i| DIGITS.test.pixels(i).to_vec()).collect();
+    let pixels: Vec<u8> = (0..200).flat_map(|i| DIGITS.test.bytes(i).unwrap().to_vec()).collect();
     let labels: Vec<u8> = DIGITS.test.labels()[..200].iter().map(|label| *label as u8).collect();
     fs::write(terminal.path("a-images"), idx(&[200, 28, 28], &pixels)).unwrap();
     fs::write(terminal.path("a-labels"), idx(&[200], &labels)).unwrap();
@@ -104,7 +103,7 @@ fn refusals() {
     terminal.save(0, "a.png");
     terminal.save(0, "flat/a.png");
     terminal.save(0, "mixed/letters/a.png");
-    let image = DIGITS.test.pixels(0);
+    let image = DIGITS.test.bytes(0).unwrap();
     fs::write(terminal.path("alone-images-idx3-ubyte"), idx(&[1, 28, 28], image)).unwrap();
     fs::write(terminal.path("b-images-idx3-ubyte"), idx(&[1, 28, 28], image)).unwrap();
     fs::write(terminal.path("b-labels-idx1-ubyte"), idx(&[1], &[10])).unwrap();

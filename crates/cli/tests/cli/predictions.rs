@@ -2,7 +2,7 @@
 
 use crate::terminal::Terminal;
 use crate::workshop::{DIGITS, digit_model, idx, write};
-use formant_data::{Samples, Share};
+use formant_data::{Portion, Share};
 use formant_model::{MethodName, Role};
 use serde_json::Value;
 use std::fs;
@@ -45,7 +45,7 @@ fn folders_called_like_classes_show_the_true_class() {
 fn every_format_says_the_same() {
     let terminal = Terminal::with_digits();
     let count = 30;
-    let pixels: Vec<u8> = (0..count).flat_map(|i| DIGITS.test.pixels(i).to_vec()).collect();
+    let pixels: Vec<u8> = (0..count).flat_map(|i| DIGITS.test.bytes(i).unwrap().to_vec()).collect();
     let labels = DIGITS.test.labels()[..count].to_vec();
     for i in 0..count {
         terminal.save(i, &format!("folder/{i:02}.png"));
@@ -59,8 +59,8 @@ fn every_format_says_the_same() {
     npy.extend(header.as_bytes());
     npy.extend(&pixels);
     fs::write(terminal.path("t.npy"), npy).unwrap();
-    let part = Samples { pixels, labels };
-    Share::new(DIGITS.shape, part.clone(), Samples::default(), part)
+    let part = Portion { pixels, labels };
+    Share::new(DIGITS.shape, part.clone(), Portion::default(), part)
         .unwrap()
         .write(&terminal.path("share.safetensors"))
         .unwrap();

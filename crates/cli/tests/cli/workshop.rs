@@ -1,11 +1,13 @@
 //! Models and pictures for the tests of what uses them.
 
 use crate::terminal::Terminal;
-use formant_data::{Dataset, Images};
+use formant_data::{Dataset, Samples};
 use formant_model::{Card, MethodName, ModelFile, Role};
-use formant_numerics::{Network, NetworkSpec, Part, Rng, Sgd, Stream, Worker};
+use formant_numerics::{
+    Cpu, Descent, Engine, NetworkSpec, Objective, Part, Rng, Sgd, Stream, Tape,
+};
 use std::path::{Path, PathBuf};
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
 pub(crate) static DIGITS: LazyLock<Dataset> =
     LazyLock::new(|| Dataset::load("mnist-small", None).unwrap());
@@ -15,14 +17,13 @@ static DIGIT_MODEL: LazyLock<ModelFile> = LazyLock::new(|| {
     let spec = NetworkSpec::named("logistic");
     let network = spec.build(DIGITS.shape, 10).unwrap();
     let mut model = network.init(&mut Rng::new(1, Stream::Init, 0, 0));
-    let mut worker = Worker::new(&*network, 100);
-    worker.begin_phase();
+    let mut worker = Cpu::new(network).worker(100);
+    worker.begin();
+    let descent = Descent { sgd: Sgd::plain(0.05), part: Part::All };
     for step in 0..80_u32 {
         let indices: Vec<u32> = (step * 100..(step + 1) * 100).collect();
-        worker.inputs.resize(100 * 784, 0.0);
-        DIGITS.train.gather(&indices, &mut worker.inputs);
-        DIGITS.train.gather_labels(&indices, &mut worker.labels);
-        worker.step(&*network, &mut model, (&Sgd::plain(0.05), Part::All), &mut []).unwrap();
+        worker.load(&*DIGITS.train, &indices);
+        worker.step(&mut model, descent, &Objective::CROSS_ENTROPY).unwrap();
     }
     let card = Card {
         network: spec,
@@ -44,7 +45,7 @@ pub(crate) fn digit_model() -> ModelFile {
     DIGIT_MODEL.clone()
 }
 
-pub(crate) fn network(file: &ModelFile) -> Box<dyn Network> {
+pub(crate) fn network(file: &ModelFile) -> Arc<Tape> {
     file.card.build("workshop").unwrap()
 }
 
@@ -67,13 +68,13 @@ impl Terminal {
     pub(crate) fn save(&self, i: usize, name: &str) -> PathBuf {
         let path = self.path(name);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-        picture(&DIGITS.test, i).save(&path).unwrap();
+        picture(&*DIGITS.test, i).save(&path).unwrap();
         path
     }
 }
 
-pub(crate) fn picture(images: &Images, i: usize) -> image::GrayImage {
-    image::GrayImage::from_raw(28, 28, images.pixels(i).to_vec()).unwrap()
+pub(crate) fn picture(images: &dyn Samples, i: usize) -> image::GrayImage {
+    image::GrayImage::from_raw(28, 28, images.bytes(i).unwrap().to_vec()).unwrap()
 }
 
 /// The bytes of an IDX file.

@@ -1,6 +1,6 @@
 //! Reading a share without trusting it.
 
-use super::{PARTS, Samples};
+use super::{PARTS, Portion};
 use formant_numerics::Shape;
 use safetensors::tensor::TensorView;
 use safetensors::{Dtype, SafeTensors};
@@ -9,7 +9,7 @@ use safetensors::{Dtype, SafeTensors};
 pub(crate) type Problem = (String, String);
 
 /// The shape of an image, and the samples of train, validation and test.
-pub(crate) fn read(bytes: &[u8]) -> Result<(Shape, [Samples; 3]), Problem> {
+pub(crate) fn read(bytes: &[u8]) -> Result<(Shape, [Portion; 3]), Problem> {
     let tensors = SafeTensors::deserialize(bytes).map_err(|error| {
         let found = format!("it is no whole safetensors file of {} bytes ({error})", bytes.len());
         (found, "write the file again, for example with safetensors.numpy.save_file".to_owned())
@@ -58,7 +58,7 @@ fn samples(
     tensors: &SafeTensors<'_>,
     part: &str,
     shape: &mut Option<Shape>,
-) -> Result<Option<Samples>, Problem> {
+) -> Result<Option<Portion>, Problem> {
     let (images_name, labels_name) = (format!("{part}.images"), format!("{part}.labels"));
     let (images, labels) = match (tensors.tensor(&images_name), tensors.tensor(&labels_name)) {
         (Ok(images), Ok(labels)) => (images, labels),
@@ -83,7 +83,7 @@ fn samples(
             "give every image one label".to_owned(),
         ));
     }
-    Ok(Some(Samples { pixels: images.data().to_vec(), labels }))
+    Ok(Some(Portion { pixels: images.data().to_vec(), labels }))
 }
 
 /// The number of images and the shape of one.

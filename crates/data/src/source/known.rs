@@ -19,13 +19,15 @@ pub(crate) fn open(name: &str, dir: Option<&Path>, split: Split) -> Result<Sourc
             ));
         }
     };
-    let pixels = (0..images.len()).flat_map(|i| images.pixels(i)).copied().collect();
+    // Whatever has a name here is kept as bytes.
+    let bytes = (0..images.len()).filter_map(|i| images.bytes(i));
+    let pixels = bytes.flatten().copied().collect();
     Ok(Source {
         origin: name.to_owned(),
         format: "dataset",
         len: images.len(),
         shape: Some(images.shape()),
-        labels: Ok(images.labels().to_vec()),
+        labels: Ok(images.labels()),
         class_names: Some(dataset.class_names),
         names: Names::Numbered,
         content: Box::new(Memory { shape: images.shape(), pixels }),

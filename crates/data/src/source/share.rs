@@ -3,7 +3,7 @@
 use super::fit::{Picture, fit};
 use super::{Chunk, Content, Names, Reader, Source, SourceOptions, refusal};
 use crate::share::PARTS;
-use crate::{DataError, Samples, Share, Split};
+use crate::{DataError, Portion, Share, Split};
 use formant_numerics::Shape;
 use std::path::Path;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ pub(crate) fn open(path: &Path, options: &SourceOptions) -> Result<Source, DataE
         Split::Test => 2..3,
         Split::All => 0..3,
     };
-    let mut samples = Samples::default();
+    let mut samples = Portion::default();
     for part in &parts[chosen.clone()] {
         samples.pixels.extend_from_slice(&part.pixels);
         samples.labels.extend_from_slice(&part.labels);

@@ -3,7 +3,7 @@
 use crate::{open, read, refused, refused_with};
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use formant_data::{DataError, Samples, Share, Source, SourceOptions, Split};
+use formant_data::{DataError, Portion, Share, Source, SourceOptions, Split};
 use formant_numerics::Shape;
 use std::fs::{self, File};
 use std::io::Write;
@@ -288,8 +288,8 @@ fn broken_archives_name_the_fault() {
 fn shares_by_part() {
     let dir = Folder::new();
     let part =
-        |labels: &[u16]| Samples { pixels: counting(labels.len() * 6), labels: labels.to_vec() };
-    let share = Share::new(SMALL, part(&[1, 2, 3]), Samples::default(), part(&[7])).unwrap();
+        |labels: &[u16]| Portion { pixels: counting(labels.len() * 6), labels: labels.to_vec() };
+    let share = Share::new(SMALL, part(&[1, 2, 3]), Portion::default(), part(&[7])).unwrap();
     let path = dir.0.path().join("client.safetensors");
     share.write(&path).unwrap();
     let with = |split| Source::open(&path, &SourceOptions { split, ..SourceOptions::default() });
@@ -315,7 +315,7 @@ fn a_known_dataset_is_its_test_set() {
     assert_eq!(source.labels().unwrap(), digits.test.labels());
     let mut stream = source.stream(digits.shape, 1).unwrap();
     let chunk = stream.next(100).unwrap().unwrap();
-    assert_eq!(&chunk.pixels[99 * 784..], digits.test.pixels(99));
+    assert_eq!(&chunk.pixels[99 * 784..], digits.test.bytes(99).unwrap());
     assert_eq!(Source::known("mnist-small", None, Split::Train).unwrap().len(), 8_000);
     assert!(Source::known("mnist-small", None, Split::Validation).is_err());
 }

@@ -1,7 +1,11 @@
 //! When a round closes, and when a run is given up.
 
-use super::{PATIENCE, Phase, Server};
+use super::{Phase, Server};
 use crate::{Action, Schedule, Time};
+
+/// Deadlines without anybody who could answer, until the run is given up: others may be on their way
+/// back.
+const PATIENCE: u32 = 3;
 
 impl Server {
     /// Closes the open round if enough uploads are there, or if its time is up and there are any.

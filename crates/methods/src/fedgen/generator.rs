@@ -3,9 +3,10 @@
 use super::FedGen;
 use crate::MethodError;
 use formant_numerics::{
-    Adam, Batch, Head, Model, Network, NetworkSpec, OutputGradient, Part, Pass, Rng, Shape,
+    Adam, Batch, Head, Model, Network, NetworkSpec, OutputGradient, Part, Pass, Rng, Shape, Tape,
     Workspace, cross_entropy,
 };
+use std::sync::Arc;
 
 /// A client's head, and how much it has to say about each class.
 pub(super) struct Teacher {
@@ -28,7 +29,7 @@ pub(super) fn divide_by_class(teachers: &mut [Teacher]) {
 
 /// `G` without its parameters: its network, memory for a batch and what was drawn for it.
 pub(super) struct Generator {
-    pub(super) network: Box<dyn Network>,
+    pub(super) network: Arc<Tape>,
     head: Head,
     noise: usize,
     work: Workspace,
@@ -236,7 +237,7 @@ mod tests {
         hidden: 8,
     };
 
-    fn network() -> Box<dyn Network> {
+    fn network() -> Arc<Tape> {
         let spec = NetworkSpec { hidden: Some(vec![4]), ..NetworkSpec::named("mlp") };
         spec.build(Shape::new(1, 2, 2), 3).unwrap()
     }

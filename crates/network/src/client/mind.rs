@@ -133,7 +133,7 @@ impl Mind {
         let state = if let Some(named) = &manifest.state {
             method.method.decode_client(&named.read(&vault.states())?)?
         } else {
-            let init = plan.network.init(&mut Rng::new(plan.seed, Stream::Init, 0, 0));
+            let init = plan.engine.network().init(&mut Rng::new(plan.seed, Stream::Init, 0, 0));
             method.method.start_client(&init)
         };
         let mut journal = journal::open(&vault.folder, manifest.log)?;

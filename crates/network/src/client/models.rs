@@ -5,9 +5,9 @@ use crate::error::NetworkError;
 use formant_methods::{MethodError, Value};
 use formant_model::folder::{GENERIC, OWN};
 use formant_model::{Role, encode};
-use formant_numerics::{Model, Worker};
+use formant_numerics::{EVALUATION_BATCH, Model, Worker};
 use formant_runtime::files::{self, Synced};
-use formant_runtime::{EVALUATION_BATCH, RunPlan, RuntimeError};
+use formant_runtime::{RunPlan, RuntimeError};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -40,16 +40,16 @@ pub(crate) struct Models {
 
 impl Owner {
     /// Memory for making and scoring models.
-    pub(crate) fn worker(&self) -> Worker {
+    pub(crate) fn worker(&self) -> Box<dyn Worker> {
         let batch = self.plan.largest_batch(&self.plan.methods[0]).max(EVALUATION_BATCH);
-        Worker::new(&*self.plan.network, batch)
+        self.plan.engine.worker(batch)
     }
 
     /// Makes both models as an evaluation does; nothing that training sees is changed.
     pub(crate) fn models(
         &self,
         parts: &Parts<'_>,
-        worker: &mut Worker,
+        worker: &mut dyn Worker,
     ) -> Result<Models, NetworkError> {
         let method = &self.plan.methods[0];
         let generic = generic_model(&self.plan, parts.broadcast.1)?;
@@ -89,7 +89,8 @@ impl Owner {
         let Some(model) = model.filter(|model| model.is_finite()) else { return Ok(None) };
         let path = self.folder.join(file);
         let card = self.plan.card_of(&self.plan.methods[0], role, round as usize);
-        let bytes = encode(self.plan.network.layout(), &card, model).map_err(RuntimeError::from)?;
+        let bytes = encode(self.plan.engine.network().layout(), &card, model)
+            .map_err(RuntimeError::from)?;
         files::write(&path, &bytes, Synced::Name)?;
         Ok(Some(path))
     }
@@ -98,7 +99,7 @@ impl Owner {
 /// The generic model in a broadcast, if a whole one is in it.
 fn generic_model(plan: &RunPlan, broadcast: &Value) -> Result<Option<Model>, NetworkError> {
     let method = &*plan.methods[0].method;
-    let layout = plan.network.layout();
+    let layout = plan.engine.network().layout();
     let vectors = method.broadcast_vectors(broadcast)?;
     let [parameters, buffers, ..] = vectors[..] else { return Ok(None) };
     let is_whole = parameters.len() == layout.parameters()
@@ -157,7 +158,7 @@ impl Scribe {
             let mut worker = None;
             while let Some(order) = own.next() {
                 let worker = worker.get_or_insert_with(|| owner.worker());
-                if let Err(error) = follow(&owner, &order, worker) {
+                if let Err(error) = follow(&owner, &order, &mut **worker) {
                     // The run does not depend on these files, and the last ones are written by it.
                     warn!(folder = %owner.folder.display(), %error, "the model files are not renewed");
                 }
@@ -187,7 +188,7 @@ impl Drop for Scribe {
     }
 }
 
-fn follow(owner: &Owner, order: &Order, worker: &mut Worker) -> Result<(), NetworkError> {
+fn follow(owner: &Owner, order: &Order, worker: &mut dyn Worker) -> Result<(), NetworkError> {
     let state = owner.plan.methods[0].method.decode_client(&order.state.1)?;
     let parts = Parts {
         state: (order.state.0, &state),

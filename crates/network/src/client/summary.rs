@@ -2,8 +2,8 @@
 
 use super::models::{Owner, Parts};
 use crate::error::NetworkError;
-use crate::score::score;
 use formant_methods::Value;
+use formant_numerics::Model;
 use formant_runtime::event::Score;
 use std::path::PathBuf;
 
@@ -43,10 +43,10 @@ impl Summary {
         let Some(broadcast) = broadcast else { return Ok(summary) };
         let mut worker = owner.worker();
         let parts = Parts { state: (round, state), broadcast: (round, broadcast) };
-        let models = owner.models(&parts, &mut worker)?;
-        let mine = (&plan.federation.dataset.train, plan.scored(owner.client));
-        let mut scored = |model: Option<_>| {
-            model.and_then(|model| score(&*plan.network, model, mine, &mut worker))
+        let models = owner.models(&parts, &mut *worker)?;
+        let (samples, mine) = (&*plan.federation.dataset.train, plan.scored(owner.client));
+        let mut scored = |model: Option<&Model>| {
+            model.and_then(|model| Score::of(worker.score(model, samples, mine), mine.len()))
         };
         summary.generic = scored(models.generic.as_ref());
         summary.personal = scored(models.personal.as_ref());

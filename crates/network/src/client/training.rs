@@ -2,9 +2,10 @@
 
 use super::mind::Notice;
 use formant_federation::Until;
-use formant_methods::{Patience, Value};
+use formant_methods::Value;
+use formant_numerics::Patience;
 use formant_runtime::event::Phase;
-use formant_runtime::{Hand, PhaseRecord, RunPlan, RuntimeError};
+use formant_runtime::{Hand, Lasting, PhaseRecord, RunPlan, RuntimeError};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Sender};
@@ -41,7 +42,7 @@ impl Trainer {
         let flag = stop.clone();
         std::thread::spawn(move || {
             let method = &plan.methods[0];
-            let mut hand = Hand::new(&*plan.network, plan.largest_batch(method));
+            let mut hand = Hand::new(&*plan.engine, plan.largest_batch(method));
             for job in inbox {
                 let trained = train(&plan, client, job, (&mut hand, &flag));
                 if notices.send(Notice::Trained(Box::new(trained))).is_err() {
@@ -84,7 +85,8 @@ fn train(
                 Until::Epochs => Patience::Epochs,
                 Until::Broadcast => Patience::Flag(stop),
             };
-            let record = desk.personal((at, patience), &mut state, (&broadcast, &sent), hand)?;
+            let lasting = Lasting { round: at, patience };
+            let record = desk.personal(lasting, &mut state, &broadcast, &sent, hand)?;
             (Phase::Personal, None, record)
         }
     };

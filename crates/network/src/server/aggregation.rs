@@ -7,10 +7,9 @@ use super::upload::read_kept;
 use super::vault::{self, Kept};
 use crate::codec::expand;
 use crate::error::NetworkError;
-use crate::score::{BATCH, score};
-use formant_federation::Protocol;
-use formant_methods::{Central, MethodError, Parcel, Value};
-use formant_numerics::{Rng, Stream, Worker};
+use formant_methods::{MethodError, Value};
+use formant_numerics::EVALUATION_BATCH;
+use formant_runtime::Arrival;
 use formant_runtime::event::Score;
 use formant_runtime::files::Named;
 use std::collections::BTreeMap;
@@ -100,45 +99,16 @@ impl Job {
     }
 
     fn sum(&self, server: &mut Value) -> Result<(), MethodError> {
-        let plan = &self.core.wiring.plan;
-        let method_plan = self.core.wiring.method();
-        let method = &*method_plan.method;
-        let rules = plan.rules(method_plan);
-        let now = if self.uploads.iter().any(|(_, round)| *round < self.round) {
-            Some(method.broadcast(server)?)
-        } else {
-            None
-        };
-        let mut parcels =
-            self.uploads.iter().map(|upload| self.parcel(*upload, now.as_ref(), &rules));
-        let rng = Rng::new(plan.seed, Stream::Server, self.round, 0);
-        let clients = plan.federation.clients.len();
-        let round = self.round as usize;
-        let mut central = Central { network: &*plan.network, rng, round, clients };
-        method.aggregate(server, &mut parcels, &mut central)
-    }
-
-    /// Reads one upload. One that answers an older broadcast is turned into one that answers the
-    /// newest.
-    fn parcel(
-        &self,
-        (client, round): (usize, u64),
-        now: Option<&Value>,
-        rules: &Protocol,
-    ) -> Result<Parcel, MethodError> {
-        let storage = |error: String| MethodError::Storage(error);
-        let (header, mut message) = read_kept(&self.core, &self.received, (client, round))
-            .map_err(|error| storage(error.to_string()))?;
-        let staleness = self.round.saturating_sub(round);
-        let mut weight = header.samples as f64;
-        if let (Some(now), true) = (now, staleness > 0) {
-            let answered = self.broadcast(round).map_err(|error| storage(error.to_string()))?;
-            let (change, share) = rules.shares(staleness);
-            weight *= share;
-            self.core.wiring.method().method.rebase(&mut message, &answered, now, change)?;
-        }
-        let staleness = staleness as usize;
-        Ok(Parcel { client, weight, staleness, message })
+        let (plan, method) = (&self.core.wiring.plan, self.core.wiring.method());
+        let storage = |error: NetworkError| MethodError::Storage(error.to_string());
+        let mut arrivals = self.uploads.iter().map(|&(client, answered)| {
+            let kept = read_kept(&self.core, &self.received, (client, answered));
+            let (header, message) = kept.map_err(storage)?;
+            Ok(Arrival { client, answered, samples: header.samples as f64, message })
+        });
+        let older = |round| self.broadcast(round).map(Arc::new).map_err(storage);
+        let rules = plan.rules(method);
+        plan.aggregator(method, &rules).aggregate(self.round, server, &mut arrivals, &older)
     }
 
     fn broadcast(&self, round: u64) -> Result<Value, NetworkError> {
@@ -155,13 +125,10 @@ impl Job {
     fn score(&self, model: &formant_numerics::Model) -> Option<(Score, f64)> {
         let plan = &self.core.wiring.plan;
         let started = Instant::now();
-        let images = &plan.federation.dataset.test;
-        if images.is_empty() {
-            return None;
-        }
-        let indices: Vec<u32> = (0..images.len() as u32).collect();
-        let mut worker = Worker::new(&*plan.network, BATCH);
-        let score = score(&*plan.network, model, (images, &indices), &mut worker)?;
+        let samples = &*plan.federation.dataset.test;
+        let indices: Vec<u32> = (0..samples.len() as u32).collect();
+        let tally = plan.engine.worker(EVALUATION_BATCH).score(model, samples, &indices);
+        let score = Score::of(tally, indices.len())?;
         Some((score, started.elapsed().as_secs_f64()))
     }
 }

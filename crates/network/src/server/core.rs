@@ -130,7 +130,8 @@ impl Core {
         }
         let plan = &self.wiring.plan;
         let card = plan.card_of(self.wiring.method(), Role::Generic, round as usize);
-        let bytes = encode(plan.network.layout(), &card, model).map_err(RuntimeError::from)?;
+        let bytes =
+            encode(plan.engine.network().layout(), &card, model).map_err(RuntimeError::from)?;
         files::write(&self.folder.join(GENERIC), &bytes, Synced::Name)?;
         *kept = round;
         Ok(())

@@ -52,7 +52,7 @@ fn load(table: &toml::Table) -> Result<Dataset, NetworkError> {
     ) {
         (Ok(dataset), Some(entry)) => {
             let none = Images::new(entry.shape, Vec::new(), Vec::new(), entry.normalisation)?;
-            Ok(Dataset { train: none, ..dataset })
+            Ok(Dataset { train: Arc::new(none), ..dataset })
         }
         (Err(error), Some(entry)) => {
             let why = error.to_string();
@@ -64,8 +64,8 @@ fn load(table: &toml::Table) -> Result<Dataset, NetworkError> {
                 shape: entry.shape,
                 classes: entry.classes,
                 class_names: entry.class_names.iter().map(ToString::to_string).collect(),
-                train: none()?,
-                test: none()?,
+                train: Arc::new(none()?),
+                test: Arc::new(none()?),
             })
         }
         (Ok(dataset), None) => Ok(dataset),

@@ -151,7 +151,7 @@ impl Actor {
         let evaluated = event::Evaluated {
             method: self.label(),
             round: round as usize,
-            gm,
+            gm: Some(gm),
             gm_candidates: Vec::new(),
             // Personal models never leave their clients, and neither do their scores.
             pm: None,

@@ -8,8 +8,9 @@ use crate::wire::proto::upload_part::Part;
 use crate::wire::proto::{self, verdict::Kind};
 use crate::wire::{NAME_KEY, VERSION, chunk, file_of};
 use bytes::Bytes;
-use formant_methods::ErasedMethod;
+use formant_methods::{ErasedMethod, Zoo};
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Request, Streaming};
@@ -117,8 +118,8 @@ fn whole(bytes: &[u8]) -> Vec<Part> {
     parts(&header(bytes), bytes, 0)
 }
 
-fn method() -> Box<dyn ErasedMethod> {
-    formant_methods::build("fedavg", &toml::Table::new()).unwrap().0
+fn method() -> Arc<dyn ErasedMethod> {
+    Zoo::standard().build("fedavg", &toml::Table::new()).unwrap().method
 }
 
 /// An upload with its first vector changed.

@@ -11,7 +11,7 @@ use crate::error::NetworkError;
 use crate::wire::{confused, file_of, hex, is_file, proto};
 use formant_federation::Refusal;
 use formant_methods::Value;
-use formant_numerics::vector::{distance_squared, norm_squared};
+use formant_numerics::vector::{all_finite, distance_squared, norm_squared};
 use formant_runtime::RuntimeError;
 use formant_runtime::files::{self, Synced};
 use serde::{Deserialize, Serialize};
@@ -169,11 +169,11 @@ fn plausible(core: &Core, client: usize, upload: &Value, broadcast: &Value) -> R
         Fault::in_content(Refusal::Malformed, error.to_string())
     };
     let sent = method.upload_vectors(upload).map_err(malformed)?;
-    if sent.iter().any(|vector| vector.iter().any(|x| !x.is_finite())) {
+    if !sent.iter().all(|vector| all_finite(vector)) {
         let reason = Refusal::NotFinite;
         return Err(Fault::in_content(reason, reason.sentence()));
     }
-    let network = &*core.wiring.plan.network;
+    let network = core.wiring.plan.engine.network();
     method
         .check_upload(client, upload, broadcast, network)
         .map_err(|error| Fault::in_content(Refusal::WrongShape, error.to_string()))?;

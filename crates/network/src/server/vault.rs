@@ -152,7 +152,7 @@ impl Vault {
     fn begin(&self, wiring: &Wiring) -> Result<Manifest, NetworkError> {
         let method = &*wiring.method().method;
         let plan = &wiring.plan;
-        let init = plan.network.init(&mut Rng::new(plan.seed, Stream::Init, 0, 0));
+        let init = plan.engine.network().init(&mut Rng::new(plan.seed, Stream::Init, 0, 0));
         let server = method.start_server(&init);
         let kept = self.keep(wiring, &server, 0)?;
         let manifest = Manifest {

@@ -115,7 +115,7 @@ impl House {
 
     /// The samples of a client.
     pub(crate) fn share(&self, client: usize) -> Source {
-        Source::Share(Box::new(Share::of_client(&self.federation, client)))
+        Source::Share(Box::new(Share::of_client(&self.federation, client).unwrap()))
     }
 
     /// The fingerprint that the simulator computes for the same experiment.
@@ -137,7 +137,7 @@ impl House {
         let mut hash = Xxh3::new();
         hash.update(&named(&self.folder.path().join("server"), "server"));
         let plan = self.settings().0.plan().unwrap();
-        let init = plan.network.init(&mut Rng::new(plan.seed, Stream::Init, 0, 0));
+        let init = plan.engine.network().init(&mut Rng::new(plan.seed, Stream::Init, 0, 0));
         let untrained = plan.methods[0].method.start_client(&init).encode().unwrap();
         for client in 0..self.clients {
             let state = named_if(&self.client_folder(client), "state");

@@ -1,11 +1,12 @@
 //! The networks by name.
 
+use super::Graph;
 use super::builder::{Builder, ConvSpec};
 use super::resnet::{self, Block};
 use super::tape::Tape;
-use super::{Graph, Network};
 use crate::{NumericsError, Shape};
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 
 /// Which normalisation a residual network uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -217,8 +218,8 @@ impl NetworkSpec {
     }
 
     /// Builds it for images of a shape.
-    pub fn build(&self, input: Shape, classes: usize) -> Result<Box<dyn Network>, NumericsError> {
-        Ok(Box::new(self.tape(input, classes)?))
+    pub fn build(&self, input: Shape, classes: usize) -> Result<Arc<Tape>, NumericsError> {
+        Ok(Arc::new(self.tape(input, classes)?))
     }
 
     /// Its layers for images of a shape, to be read and not to be run.

@@ -11,16 +11,16 @@ mod timing;
 
 pub use catalogue::{CATALOGUE, Convolution, Family, NetworkSpec, Norm, Stem};
 pub use graph::{Graph, GraphNode, GraphOp};
-pub use tape::Workspace;
+pub use tape::{Tape, Workspace};
 #[doc(hidden)]
 pub use timing::LayerTime;
 
-use crate::{Layout, Model, Part, Rng, Shape};
+use crate::{Layout, Model, Rng, Shape};
 
 /// Samples for one pass.
 #[derive(Debug, Clone, Copy)]
 pub struct Batch<'a> {
-    /// Normalised pixels, channel-major over the batch: `(C, N, H, W)`.
+    /// Values ready for the network, channel-major over the batch: `(C, N, H, W)`.
     pub inputs: &'a [f32],
     /// One class per sample.
     pub labels: &'a [u32],
@@ -53,7 +53,8 @@ pub struct OutputGradient<'a> {
     pub features: Option<&'a [f32]>,
 }
 
-/// A differentiable classifier over one flat parameter vector.
+/// What a classifier over one flat parameter vector looks like from outside. Who computes it is an
+/// [`Engine`](crate::Engine)'s business.
 pub trait Network: Send + Sync {
     /// Names, shapes, ranges, body and head, buffers.
     fn layout(&self) -> &Layout;
@@ -65,22 +66,4 @@ pub trait Network: Send + Sync {
     fn features(&self) -> usize;
     /// Fresh parameters and buffers.
     fn init(&self, rng: &mut Rng) -> Model;
-    /// Memory for batches of up to `batch` samples.
-    fn workspace(&self, batch: usize) -> Workspace;
-    /// Bytes of a workspace that a batch of `batch` samples uses, forwards alone or backwards as well;
-    /// nothing is allocated.
-    fn workspace_bytes(&self, batch: usize, backwards: bool) -> u64;
-    /// Features and logits of a batch.
-    fn forward<'w>(&self, pass: Pass<'_>, batch: &Batch<'_>, work: &'w mut Workspace)
-    -> Output<'w>;
-    /// Writes the gradient of the last forward pass into `gradient[layout.range(part)]`; what
-    /// stands outside that range afterwards has no meaning.
-    fn backward(
-        &self,
-        model: &Model,
-        seed: OutputGradient<'_>,
-        part: Part,
-        work: &mut Workspace,
-        gradient: &mut [f32],
-    );
 }

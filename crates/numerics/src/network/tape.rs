@@ -51,9 +51,9 @@ pub(super) enum Draw {
     Constant(f32),
 }
 
-/// A network as a tape of layers.
+/// A network as the CPU computes it: a tape of layers.
 #[derive(Debug, Clone)]
-pub(super) struct Tape {
+pub struct Tape {
     pub(super) layout: Layout,
     pub(super) input: Shape,
     pub(super) classes: usize,
@@ -257,24 +257,29 @@ impl Tape {
     }
 }
 
-impl Network for Tape {
-    fn layout(&self) -> &Layout {
+impl Tape {
+    /// See [`Network::layout`].
+    pub fn layout(&self) -> &Layout {
         &self.layout
     }
 
-    fn input(&self) -> Shape {
+    /// See [`Network::input`].
+    pub fn input(&self) -> Shape {
         self.input
     }
 
-    fn classes(&self) -> usize {
+    /// See [`Network::classes`].
+    pub fn classes(&self) -> usize {
         self.classes
     }
 
-    fn features(&self) -> usize {
+    /// See [`Network::features`].
+    pub fn features(&self) -> usize {
         self.features
     }
 
-    fn init(&self, rng: &mut Rng) -> Model {
+    /// See [`Network::init`].
+    pub fn init(&self, rng: &mut Rng) -> Model {
         let mut model = Model {
             parameters: vec![0.0; self.layout.parameters()],
             buffers: vec![0.0; self.layout.buffer_values()],
@@ -294,7 +299,8 @@ impl Network for Tape {
         model
     }
 
-    fn workspace(&self, batch: usize) -> Workspace {
+    /// Memory for batches of up to `batch` samples.
+    pub fn workspace(&self, batch: usize) -> Workspace {
         let (need, saved) = self.needs(batch);
         let saved = saved.into_iter().map(|n| Saved { values: vec![0.0; n], eval: false });
         let saved = saved.collect();
@@ -311,7 +317,9 @@ impl Network for Tape {
         }
     }
 
-    fn workspace_bytes(&self, batch: usize, backwards: bool) -> u64 {
+    /// Bytes of a workspace that a batch of `batch` samples uses, forwards alone or backwards as well;
+    /// nothing is allocated.
+    pub fn workspace_bytes(&self, batch: usize, backwards: bool) -> u64 {
         let values = |sizes: &[usize]| {
             let sizes = sizes.iter().map(|size| size.saturating_mul(batch) as u64);
             sizes.fold(0, u64::saturating_add)
@@ -326,7 +334,8 @@ impl Network for Tape {
         passing + need.bytes() + 4 * saved.into_iter().sum::<usize>() as u64
     }
 
-    fn forward<'w>(
+    /// Features and logits of a batch.
+    pub fn forward<'w>(
         &self,
         pass: Pass<'_>,
         batch: &Batch<'_>,
@@ -355,7 +364,9 @@ impl Network for Tape {
         }
     }
 
-    fn backward(
+    /// Writes the gradient of the last forward pass into `gradient[layout.range(part)]`; what
+    /// stands outside that range afterwards has no meaning.
+    pub fn backward(
         &self,
         model: &Model,
         seed: OutputGradient<'_>,
@@ -426,5 +437,27 @@ impl Network for Tape {
                 return;
             }
         }
+    }
+}
+
+impl Network for Tape {
+    fn layout(&self) -> &Layout {
+        self.layout()
+    }
+
+    fn input(&self) -> Shape {
+        self.input()
+    }
+
+    fn classes(&self) -> usize {
+        self.classes()
+    }
+
+    fn features(&self) -> usize {
+        self.features()
+    }
+
+    fn init(&self, rng: &mut Rng) -> Model {
+        self.init(rng)
     }
 }

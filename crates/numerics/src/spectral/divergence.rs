@@ -5,7 +5,7 @@ use super::plan::Spectrum;
 use super::pointwise::{Slope, Sums, differ, logarithms, measure, measure_and_shape, shape};
 use super::transform::Memory;
 use super::truncation::Kept;
-use crate::{NumericsError, Proximal, Term};
+use crate::{Differentiable, NumericsError, Proximal};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -37,7 +37,7 @@ enum Teacher {
 /// `D(ŝ(w) ‖ ŝ(teacher))` as a term of an objective in `w`.
 ///
 /// ```
-/// use formant_numerics::{Form, Layout, Length, Scope, SpectralDivergence, Spectrum, Term};
+/// use formant_numerics::{Differentiable, Form, Layout, Length, Scope, SpectralDivergence, Spectrum};
 /// use std::sync::Arc;
 /// let plans = Arc::new(Spectrum::new(&Layout::single(4), Scope::Flat, Length::Exact));
 /// let teacher = [1.0, 2.0, 0.5, -1.0];
@@ -107,7 +107,7 @@ impl SpectralDivergence {
     }
 }
 
-impl Term for SpectralDivergence {
+impl Differentiable for SpectralDivergence {
     fn add(&mut self, weight: f32, w: &[f32], gradient: &mut [f32]) -> f64 {
         let Self { plans, form, kept, teacher, memory } = self;
         match teacher {

@@ -8,13 +8,14 @@ use serde::{Deserialize, Deserializer};
 
 use super::Evaluation;
 
-/// An `evaluated` event in which every figure may be `null`. Those of the personal models may be
+/// An `evaluated` event in which every figure may be `null`. Those of a model may be
 /// missing together, but not one by one.
 #[derive(Deserialize)]
 pub(super) struct LooseEvaluated {
     pub(super) method: String,
     pub(super) round: usize,
-    gm: LooseScore,
+    #[serde(default)]
+    gm: Option<LooseScore>,
     #[serde(default)]
     gm_candidates: Vec<LooseCandidate>,
     #[serde(default)]
@@ -53,14 +54,16 @@ impl LooseEvaluated {
     /// `clients` tells a client that diverged from one that has nothing to be scored on.
     pub(super) fn evaluation(self, clients: &[Option<ClientSize>]) -> Evaluation {
         let Self { gm, gm_candidates, pm, seconds, clock, .. } = self;
+        let generic_diverged =
+            gm.as_ref().is_some_and(|gm| gm.accuracy.is_none() || gm.loss.is_none());
         let personal_diverged = pm.as_ref().is_some_and(|pm| pm.has_diverged(clients));
         let (weighted, mean, worst_decile, per_client) = pm.map_or_else(Default::default, |pm| {
             (pm.weighted, pm.mean, pm.worst_decile, pm.per_client)
         });
         Evaluation {
-            diverged: gm.accuracy.is_none() || gm.loss.is_none() || personal_diverged,
-            gm: gm.accuracy,
-            gm_loss: gm.loss,
+            diverged: generic_diverged || personal_diverged,
+            gm: gm.as_ref().and_then(|gm| gm.accuracy),
+            gm_loss: gm.and_then(|gm| gm.loss),
             gm_candidates: gm_candidates.into_iter().map(|c| (c.name, c.score.accuracy)).collect(),
             pm: weighted,
             pm_mean: mean,

@@ -177,7 +177,7 @@ fn a_malformed_line_in_the_middle_is_refused_with_its_number() {
         ("{\"event\":\"eva", "not JSON"),
         ("[1, 2]", "no `event`"),
         ("{\"event\":\"uploaded\",\"method\":\"scd\",\"round\":1,\"client\":0}", "bytes"),
-        ("{\"event\":\"evaluated\",\"method\":\"scd\",\"round\":1}", "gm"),
+        ("{\"event\":\"evaluated\",\"method\":\"scd\",\"round\":1}", "seconds"),
         ("{\"event\":\"round_started\",\"method\":\"scd\",\"round\":-1,\"participants\":[]}", "-1"),
     ] {
         let message = refusal(&format!("{before}{broken}\n{after}"));

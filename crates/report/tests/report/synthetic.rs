@@ -43,7 +43,7 @@ pub(crate) fn evaluated(method: &str, round: usize, gm: f64, pm: f64, clients: u
         clock: None,
         method: method.to_owned(),
         round,
-        gm: Score { accuracy: gm, loss: finite(1.0 - gm) },
+        gm: Some(Score { accuracy: gm, loss: finite(1.0 - gm) }),
         gm_candidates: Vec::new(),
         pm: Some(PersonalScore {
             weighted: pm,

@@ -1,6 +1,7 @@
 //! What models were worth.
 
 use super::Ready;
+use formant_numerics::Tally;
 use serde::{Deserialize, Deserializer, Serialize};
 
 /// Scores of both models after a round.
@@ -10,8 +11,9 @@ pub struct Evaluated {
     pub method: String,
     /// Rounds completed; 0 is before training.
     pub round: usize,
-    /// The generic model (or the averaged PM) on the global test set.
-    pub gm: Score,
+    /// The generic model (or the averaged PM) on the global test set; absent without such a set.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gm: Option<Score>,
     /// Further models that could be called the generic one, on the same set.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub gm_candidates: Vec<Candidate>,
@@ -46,10 +48,13 @@ pub struct Score {
 }
 
 impl Score {
-    /// The score of a model on some samples, of which so many are right.
-    pub fn new(right: usize, loss_sum: f64, samples: usize) -> Self {
-        let count = samples.max(1) as f64;
-        Self { accuracy: right as f64 / count, loss: finite(loss_sum / count) }
+    /// What a model has on so many samples; none if there are none.
+    pub fn of(tally: Tally, samples: usize) -> Option<Self> {
+        let count = samples as f64;
+        (samples > 0).then(|| Self {
+            accuracy: tally.right as f64 / count,
+            loss: finite(tally.loss / count),
+        })
     }
 }
 

@@ -6,11 +6,10 @@
 
 use super::Course;
 use super::broadcasts::Broadcasts;
-use crate::RuntimeError;
 use crate::store::Store;
 use crate::sync::{lock, wait};
-use formant_methods::{Central, MethodError, Parcel, Value};
-use formant_numerics::{Rng, Stream};
+use crate::{Arrival, OlderBroadcasts, RuntimeError};
+use formant_methods::{MethodError, Value};
 use std::collections::HashMap;
 use std::sync::{Condvar, Mutex};
 
@@ -111,15 +110,16 @@ impl Course<'_> {
         let inbox = Inbox::new();
         std::thread::scope(|scope| {
             let aggregation = scope.spawn(|| {
-                let mut parcels = participants.iter().filter_map(|&client| {
+                let mut arrivals = participants.iter().filter_map(|&client| {
                     match inbox.wait_for(client) {
                         Some(true) => {}
                         Some(false) => return None,
                         None => return Some(Err(given_up())),
                     }
-                    self.parcel((client, round), store)
+                    self.arrival((client, round), store)
                 });
-                let outcome = self.aggregate(round, server, &mut parcels);
+                let none = |_| Err(given_up());
+                let outcome = self.aggregate(round, server, &mut arrivals, &none);
                 if outcome.is_err() {
                     inbox.end(End::Failed);
                 }
@@ -150,62 +150,36 @@ impl Course<'_> {
         (store, broadcasts): (&Store<'_>, &Broadcasts),
     ) -> Result<(), RuntimeError> {
         let method = &*self.method.method;
-        let now = broadcasts.get(round, (store, method))?;
-        let mut parcels = uploads.iter().filter_map(|&(client, answered)| {
-            let mut parcel = self.parcel((client, answered), store)?;
-            if let Ok(parcel) = &mut parcel
-                && answered < round
-            {
-                let rebased = broadcasts
-                    .get(answered, (store, method))
-                    .map_err(|error| MethodError::Storage(error.to_string()))
-                    .and_then(|old| {
-                        let (change, weight) = self.rules.shares(round - answered);
-                        parcel.weight *= weight;
-                        method.rebase(&mut parcel.message, &old, &now, change)
-                    });
-                if let Err(error) = rebased {
-                    return Some(Err(error));
-                }
-                parcel.staleness = (round - answered) as usize;
-            }
-            Some(parcel)
-        });
-        self.aggregate(round, server, &mut parcels)
+        let mut arrivals = uploads.iter().filter_map(|upload| self.arrival(*upload, store));
+        let older = |answered| {
+            let got = broadcasts.get(answered, (store, method));
+            got.map_err(|error| MethodError::Storage(error.to_string()))
+        };
+        self.aggregate(round, server, &mut arrivals, &older)
     }
 
-    /// An upload with its weight.
-    fn parcel(
+    /// An upload from the store.
+    fn arrival(
         &self,
         (client, answered): (usize, u64),
         store: &Store<'_>,
-    ) -> Option<Result<Parcel, MethodError>> {
-        let weight = self.plan.federation.clients[client].train.len() as f64;
+    ) -> Option<Result<Arrival, MethodError>> {
+        let samples = self.plan.federation.clients[client].train.len() as f64;
         let message = store
             .take_upload((client, answered))
             .map_err(|error| MethodError::Storage(error.to_string()))
             .transpose()?;
-        Some(message.map(|message| Parcel { client, weight, staleness: 0, message }))
+        Some(message.map(|message| Arrival { client, answered, samples, message }))
     }
 
     fn aggregate(
         &self,
         round: u64,
         server: &mut Value,
-        parcels: &mut dyn Iterator<Item = Result<Parcel, MethodError>>,
+        arrivals: &mut dyn Iterator<Item = Result<Arrival, MethodError>>,
+        older: OlderBroadcasts<'_>,
     ) -> Result<(), RuntimeError> {
-        // Not before there is something to aggregate: a method may refuse to start with nothing.
-        let Some(first) = parcels.next() else { return Ok(()) };
-        let mut parcels = std::iter::once(first).chain(parcels);
-        let rng = Rng::new(self.plan.seed, Stream::Server, round, 0);
-        let clients = self.plan.federation.clients.len();
-        let network = &*self.plan.network;
-        let mut central = Central { network, rng, round: round as usize, clients };
-        self.method.method.aggregate(server, &mut parcels, &mut central)?;
-        // A method that does not look at its uploads (Local) leaves them behind.
-        for parcel in parcels {
-            parcel?;
-        }
-        Ok(())
+        let aggregator = self.plan.aggregator(self.method, &self.rules);
+        Ok(aggregator.aggregate(round, server, arrivals, older)?)
     }
 }

@@ -1,6 +1,7 @@
 //! The workers: one per thread, each with memory of its own, taking clients from one queue.
 
-use crate::{EVALUATION_BATCH, Hand, RunPlan, RuntimeError};
+use crate::{Hand, RunPlan, RuntimeError};
+use formant_numerics::EVALUATION_BATCH;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Samples of the global test set in one job.
@@ -22,7 +23,7 @@ impl Crew {
         let jobs =
             plan.federation.clients.len().max(plan.scored_globally().div_ceil(EVALUATION_JOB));
         let threads = plan.threads.clamp(1, jobs.max(1));
-        Self { hands: (0..threads).map(|_| Hand::new(&*plan.network, largest)).collect() }
+        Self { hands: (0..threads).map(|_| Hand::new(&*plan.engine, largest)).collect() }
     }
 
     /// Does `work` for every job, in parallel; results come back in the order of `jobs`. Jobs are
@@ -73,11 +74,12 @@ impl Crew {
 mod tests {
     use super::*;
     use formant_methods::MethodError;
-    use formant_numerics::{NetworkSpec, Shape};
+    use formant_numerics::{Cpu, NetworkSpec, Shape};
 
     fn crew_of(workers: usize) -> Crew {
         let network = NetworkSpec::named("logistic").build(Shape::new(1, 1, 1), 2).unwrap();
-        Crew { hands: (0..workers).map(|_| Hand::new(&*network, 1)).collect() }
+        let engine = Cpu::new(network);
+        Crew { hands: (0..workers).map(|_| Hand::new(&engine, 1)).collect() }
     }
 
     #[test]

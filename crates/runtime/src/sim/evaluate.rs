@@ -4,13 +4,13 @@ use super::Course;
 use super::crew::{Crew, EVALUATION_JOB};
 use super::shelf::Shelf;
 use super::turns::Turns;
+use crate::RuntimeError;
 use crate::event::{Candidate, Evaluated, PersonalScore, Score};
 use crate::store::Store;
-use crate::{RuntimeError, score};
-use formant_data::{Images, Split};
+use formant_data::Split;
 use formant_methods::{MethodError, Value};
 use formant_numerics::vector::WeightedMean;
-use formant_numerics::{Model, NumericsError, Worker};
+use formant_numerics::{Model, NumericsError, Samples, Tally, Worker};
 use std::borrow::Cow;
 use std::time::Instant;
 
@@ -47,7 +47,7 @@ impl Course<'_> {
         let mut gm_candidates = Vec::new();
         for (name, model) in method.other_global_models(server)? {
             let score = self.score_global(&model, crew)?;
-            gm_candidates.push(Candidate { name: name.into(), score });
+            gm_candidates.extend(score.map(|score| Candidate { name: name.into(), score }));
         }
         let sizes: Vec<usize> =
             (0..per_client.len()).map(|client| self.plan.scored(client).len()).collect();
@@ -70,11 +70,10 @@ impl Course<'_> {
         crew: &mut Crew,
     ) -> Result<Vec<Option<f64>>, RuntimeError> {
         let clients: Vec<usize> = (0..self.plan.federation.clients.len()).collect();
-        let images = &self.plan.federation.dataset.train;
+        let samples = &*self.plan.federation.dataset.train;
         crew.run(&clients, |client, hand| {
             let indices = self.plan.scored(*client);
-            let worker = &mut hand.worker;
-            let (right, _) = score(&*self.plan.network, model, images, indices, worker);
+            let Tally { right, .. } = hand.worker.score(model, samples, indices);
             Ok(share(right, indices.len()))
         })
     }
@@ -89,7 +88,7 @@ impl Course<'_> {
         (crew, mean): (&mut Crew, Option<&Turns<MeanModel>>),
     ) -> Result<Vec<Option<f64>>, RuntimeError> {
         let clients: Vec<usize> = (0..self.plan.federation.clients.len()).collect();
-        let images = &self.plan.federation.dataset.train;
+        let samples = &*self.plan.federation.dataset.train;
         let _ahead = store.read_ahead(&clients);
         crew.run(&clients, |client, hand| {
             let turn = mean.map(|mean| mean.turn(*client));
@@ -98,13 +97,12 @@ impl Course<'_> {
                 *client,
                 broadcast,
                 store,
-                &mut hand.worker,
+                &mut *hand.worker,
                 |model, worker| {
                     let indices = self.plan.scored(*client);
                     // A model that diverges while it is fine-tuned gets nothing right.
-                    let right = model.map_or(0, |model| {
-                        score(&*self.plan.network, model, images, indices, worker).0
-                    });
+                    let right =
+                        model.map_or(0, |model| worker.score(model, samples, indices).right);
                     if let Some(turn) = turn {
                         let weight = self.plan.federation.clients[*client].train.len() as f64;
                         turn.take(|mean| model.into_iter().for_each(|m| mean.add(weight, m)));
@@ -126,8 +124,8 @@ impl Course<'_> {
         client: usize,
         broadcast: &Value,
         store: &Store<'_>,
-        worker: &mut Worker,
-        look: impl FnOnce(Option<&Model>, &mut Worker) -> T,
+        worker: &mut dyn Worker,
+        look: impl FnOnce(Option<&Model>, &mut dyn Worker) -> T,
     ) -> Result<T, RuntimeError> {
         let state = self.take_state(store, client)?;
         let desk = self.plan.desk(self.method, client);
@@ -143,22 +141,21 @@ impl Course<'_> {
         Ok(seen)
     }
 
-    fn score_global(&self, model: &Model, crew: &mut Crew) -> Result<Score, RuntimeError> {
+    fn score_global(&self, model: &Model, crew: &mut Crew) -> Result<Option<Score>, RuntimeError> {
         let data = &self.plan.federation;
-        let (images, indices): (&Images, Vec<u32>) = match self.plan.evaluation.split {
+        let (samples, indices): (&dyn Samples, Vec<u32>) = match self.plan.evaluation.split {
             Split::Validation => {
                 let union = data.clients.iter().flat_map(|c| &c.validation).copied().collect();
-                (&data.dataset.train, union)
+                (&*data.dataset.train, union)
             }
-            _ => (&data.dataset.test, (0..data.dataset.test.len() as u32).collect()),
+            _ => (&*data.dataset.test, (0..data.dataset.test.len() as u32).collect()),
         };
         let jobs: Vec<&[u32]> = indices.chunks(EVALUATION_JOB).collect();
-        let parts = crew.run(&jobs, |indices, hand| {
-            Ok(score(&*self.plan.network, model, images, indices, &mut hand.worker))
-        })?;
-        let right: usize = parts.iter().map(|(right, _)| right).sum();
-        let loss: f64 = parts.iter().map(|(_, loss)| loss).sum();
-        Ok(Score::new(right, loss, indices.len()))
+        let parts =
+            crew.run(&jobs, |indices, hand| Ok(hand.worker.score(model, samples, indices)))?;
+        let mut all = Tally::default();
+        parts.into_iter().for_each(|part| all.add(part));
+        Ok(Score::of(all, indices.len()))
     }
 }
 

@@ -9,9 +9,10 @@ use super::order::training_order;
 use crate::event::{Event, Phase, Span, finite};
 use crate::recorder::{Observer, Recorder};
 use crate::store::Store;
-use crate::{Hand, PhaseRecord, RuntimeError};
+use crate::{Hand, Lasting, PhaseRecord, RuntimeError};
 use formant_federation::Until;
-use formant_methods::{MethodError, Patience, Value};
+use formant_methods::{MethodError, Value};
+use formant_numerics::Patience;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -162,7 +163,8 @@ impl Course<'_> {
                     };
                     let patience = step.batches.map_or(Patience::Epochs, Patience::Batches);
                     changed = true;
-                    desk.personal((round, patience), &mut state, (got, sent), hand)?
+                    let lasting = Lasting { round, patience };
+                    desk.personal(lasting, &mut state, got, sent, hand)?
                 }
             };
             record.phases.push((*step, done));

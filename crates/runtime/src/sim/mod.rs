@@ -72,7 +72,7 @@ pub fn run(
         start
     };
     let mut crew = Crew::new(plan);
-    let init = plan.network.init(&mut Rng::new(plan.seed, Stream::Init, 0, 0));
+    let init = plan.engine.network().init(&mut Rng::new(plan.seed, Stream::Init, 0, 0));
     while checkpoint.method < plan.methods.len() {
         let method = &plan.methods[checkpoint.method];
         let (index, rules) = (checkpoint.method, plan.rules(method));
@@ -228,7 +228,9 @@ impl Course<'_> {
             self.evaluate(round, &drive.server, (drive.store, shelf), drive.crew)?;
         let (gm, pm) = drive.situation.ready();
         evaluated.clock = self.is_timed().then_some(Ready { gm, pm });
-        self.remember(&mut drive.best, (round, evaluated.gm.accuracy), &generic)?;
+        if let Some(gm) = evaluated.gm {
+            self.remember(&mut drive.best, (round, gm.accuracy), &generic)?;
+        }
         recorder.record(&Event::Evaluated(evaluated))?;
         Ok(generic)
     }

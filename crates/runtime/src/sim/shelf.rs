@@ -57,7 +57,7 @@ impl Course<'_> {
 
     fn file_of(&self, role: Role, round: usize, model: &Model) -> Result<Vec<u8>, RuntimeError> {
         let card = self.plan.card_of(self.method, role, round);
-        Ok(encode(self.plan.network.layout(), &card, model)?)
+        Ok(encode(self.plan.engine.network().layout(), &card, model)?)
     }
 
     /// Remembers a generic model that has scored better than all before it; the first, if several

@@ -1,17 +1,18 @@
 //! The store with its background threads, and with them held still.
 
 use super::*;
-use formant_methods::build;
+use formant_methods::Zoo;
 use formant_numerics::Model;
 use std::fs;
+use std::sync::Arc;
 
 /// Bytes of a state of [`state`]: a length and 100 floats, and a length without any.
 const STATE: u64 = 403;
 /// What it takes on disk.
 const SLOT: u64 = 4096;
 
-fn ditto() -> Box<dyn ErasedMethod> {
-    build("ditto", &toml::Table::new()).unwrap().0
+fn ditto() -> Arc<dyn ErasedMethod> {
+    Zoo::standard().build("ditto", &toml::Table::new()).unwrap().method
 }
 
 /// A personal model that is all one number.
@@ -28,7 +29,7 @@ fn number(state: &Value) -> f32 {
 
 struct Bench {
     folder: tempfile::TempDir,
-    method: Box<dyn ErasedMethod>,
+    method: Arc<dyn ErasedMethod>,
 }
 
 impl Bench {

@@ -1,15 +1,15 @@
 //! A federation on foot: the round as the paper has it, one client after the other, everything in
 //! memory. What the simulator does with threads, files and checkpoints must come out the same.
 
-use formant_methods::{Central, Local, Parcel, Value};
-use formant_numerics::{Model, Rng, Stream, Worker};
+use formant_methods::{Central, Loan, Local, Moment, Parcel, Value, WeightedAverage};
+use formant_numerics::{Model, Patience, Rng, Stream, Worker};
 use formant_runtime::{MethodPlan, PhasePlan, RunPlan};
 use xxhash_rust::xxh3::Xxh3;
 
 pub(crate) struct ByHand<'p> {
     plan: &'p RunPlan,
     method: &'p MethodPlan,
-    worker: Worker,
+    worker: Box<dyn Worker>,
     round: usize,
     pub(crate) init: Model,
     pub(crate) server: Value,
@@ -28,11 +28,11 @@ impl<'p> ByHand<'p> {
 
     pub(crate) fn of(plan: &'p RunPlan, index: usize) -> Self {
         let method = &plan.methods[index];
-        let init = plan.network.init(&mut Rng::new(plan.seed, Stream::Init, 0, 0));
+        let init = plan.engine.network().init(&mut Rng::new(plan.seed, Stream::Init, 0, 0));
         let server = method.method.start_server(&init);
         let clients = plan.federation.clients.iter().map(|_| method.method.start_client(&init));
         Self {
-            worker: Worker::new(&*plan.network, 64),
+            worker: plan.engine.worker(64),
             round: 0,
             clients: clients.collect(),
             broadcast: method.method.broadcast(&server).unwrap(),
@@ -67,22 +67,23 @@ impl<'p> ByHand<'p> {
             Ok(Parcel { client, weight, staleness: 0, message })
         });
         let rng = Rng::new(self.plan.seed, Stream::Server, self.round as u64, 0);
-        let (network, clients) = (&*self.plan.network, self.clients.len());
-        let mut central = Central { network, rng, round: self.round, clients };
+        let (network, clients) = (self.plan.engine.network(), self.clients.len());
+        let combine = &WeightedAverage;
+        let mut central = Central { network, rng, round: self.round, clients, combine };
         method.aggregate(&mut self.server, &mut parcels, &mut central).unwrap();
     }
 
     fn shared_phase(&mut self, client: usize) -> Value {
         let phase = (Stream::SharedPhase, self.method.shared);
-        let mut local = local(self.plan, &mut self.worker, (client, self.round), phase);
+        let mut local = local(self.plan, &mut *self.worker, (client, self.round), phase);
         let state = &mut self.clients[client];
         self.method.method.train_shared(state, &self.broadcast, &mut local).unwrap()
     }
 
     fn personal_phase(&mut self, client: usize, upload: &Value) {
-        if self.method.method.has_personal_phase() {
+        if self.plan.rules(self.method).personal.exists {
             let phase = (Stream::PersonalPhase, self.method.personal);
-            let mut local = local(self.plan, &mut self.worker, (client, self.round), phase);
+            let mut local = local(self.plan, &mut *self.worker, (client, self.round), phase);
             let state = &mut self.clients[client];
             let method = &self.method.method;
             method.train_personal(state, &self.broadcast, upload, &mut local).unwrap();
@@ -100,7 +101,7 @@ impl<'p> ByHand<'p> {
         let broadcast = method.broadcast(&self.server).unwrap();
         let phase = (Stream::Evaluation, self.method.personal);
         let round = self.round.max(1);
-        let mut local = local(self.plan, &mut self.worker, (client, round), phase);
+        let mut local = local(self.plan, &mut *self.worker, (client, round), phase);
         method.personal_model(&self.clients[client], &broadcast, &mut local).unwrap().into_owned()
     }
 
@@ -132,12 +133,14 @@ pub(crate) fn model(message: &Value) -> Model {
 /// What the runtime lends to a phase.
 pub(crate) fn local<'a>(
     plan: &'a RunPlan,
-    worker: &'a mut Worker,
+    worker: &'a mut dyn Worker,
     (client, round): (usize, usize),
     (stream, phase): (Stream, PhasePlan),
 ) -> Local<'a> {
     let data = &plan.federation;
     let rng = Rng::new(plan.seed, stream, round as u64, client as u64);
-    let samples = (&data.dataset.train, data.clients[client].train.as_slice());
-    Local::new(&*plan.network, samples, worker, (rng, phase.at(round)), (round, plan.rounds))
+    let (samples, train) = (&*data.dataset.train, data.clients[client].train.as_slice());
+    let (at, patience) = (Moment { round, rounds: plan.rounds }, Patience::Epochs);
+    let loan = Loan { samples, train, rng, settings: phase.at(round), at, patience };
+    Local::new(plan.engine.network(), worker, loan)
 }

@@ -2,7 +2,7 @@
 
 use crate::by_hand::ByHand;
 use crate::problem::cases;
-use formant_methods::{ErasedMethod, MethodError, Value, ZOO, build};
+use formant_methods::{ErasedMethod, MethodError, Value, Zoo};
 use proptest::prelude::*;
 use toml::Table;
 
@@ -51,7 +51,7 @@ fn an_upload_is_checked_before_it_counts() {
             by_hand.round();
             let method = &*plan.methods[0].method;
             let (sent, got) = (&by_hand.uploads[0], &by_hand.broadcast);
-            let check = |upload: &Value| method.check_upload(7, upload, got, &*plan.network);
+            let check = |upload: &Value| method.check_upload(7, upload, got, plan.engine.network());
             check(sent).unwrap();
             let count = method.upload_vectors(sent).unwrap().len();
             for place in 0..count {
@@ -139,8 +139,8 @@ proptest! {
 
     #[test]
     fn garbage_is_decoded_without_a_panic(bytes in prop::collection::vec(any::<u8>(), 0..64)) {
-        for entry in ZOO {
-            let (method, _) = build(entry.name, &Table::new()).unwrap();
+        for entry in Zoo::standard().entries() {
+            let method = entry.build(&Table::new()).unwrap().method;
             for (_, decode) in DECODERS {
                 // Some garbage is a tiny model; then it must survive a round trip like any other.
                 if let Ok(value) = decode(&*method, &bytes) {
@@ -157,7 +157,7 @@ proptest! {
         prop_assume!(claimed > rest.len() as u64);
         let mut bytes = postcard::to_stdvec(&claimed).unwrap();
         bytes.extend(&rest);
-        let (method, _) = build("fedavg", &Table::new()).unwrap();
+        let method = Zoo::standard().build("fedavg", &Table::new()).unwrap().method;
         prop_assert!(method.decode_upload(&bytes).is_err());
     }
 }

@@ -81,7 +81,7 @@ fn only_participants_train_and_the_draw_is_keyed_by_the_seed() {
                     draws.push(participants);
                 }
                 Event::PhaseDone { client, phase, round, .. } => {
-                    let personal = plan.methods[0].method.has_personal_phase();
+                    let personal = plan.rules(&plan.methods[0]).personal.exists;
                     assert!(phase == Phase::Shared || personal);
                     assert!(draws[round - 1].contains(&client), "{case:?}");
                 }

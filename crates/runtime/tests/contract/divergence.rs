@@ -2,8 +2,8 @@
 
 use crate::by_hand::ByHand;
 use crate::problem::{DENSE, FEDERATION, Folder, experiment, plan_of};
-use crate::spoiler::Spoiler;
-use formant_data::{Dataset, Federation, Images, Normalisation};
+use crate::spoiler;
+use formant_data::{Dataset, Federation, Images, Normalisation, Samples};
 use formant_numerics::Shape;
 use formant_report::{RunLog, rows, table};
 use formant_runtime::event::{Event, Phase};
@@ -61,7 +61,7 @@ fn a_failed_shared_phase_takes_back_what_it_did_to_the_state() {
         let mut by_hand = ByHand::new(&plan);
         by_hand.round();
         let after_one_round = by_hand.fingerprint();
-        plan.methods[0].method = Box::new(Spoiler::from_round(2));
+        plan.methods[0].method = spoiler::from_round(2);
         let folder = Folder::new();
         folder.run(&plan).unwrap();
         assert_eq!(failures(&folder.events()).len(), 5);
@@ -106,18 +106,18 @@ fn with_a_bright_client(method: &str) -> RunPlan {
     let shape = Shape::new(2, 14, 14);
     // Two channels: the digit, and one that is lit only on the bright client's images. Its
     // normalisation turns a lit pixel into an enormous number.
-    let lifted = |images: &Images, lit: std::ops::Range<usize>| {
+    let lifted = |images: &dyn Samples, lit: std::ops::Range<usize>| {
         let mut pixels = Vec::new();
         for i in 0..images.len() {
-            pixels.extend_from_slice(images.pixels(i));
+            pixels.extend_from_slice(images.bytes(i).unwrap());
             pixels.extend([if lit.contains(&i) { 255 } else { 0 }; 196]);
         }
         let normalisation = [Normalisation::NONE, Normalisation::new(0.0, 1e-20)];
-        Images::new(shape, pixels, images.labels().to_vec(), &normalisation).unwrap()
+        Images::new(shape, pixels, images.labels(), &normalisation).unwrap()
     };
     let total = clean.train.len();
-    let train = lifted(&clean.train, total - bright_count..total);
-    let test = lifted(&clean.test, 0..0);
+    let train = lifted(&*clean.train, total - bright_count..total);
+    let test = lifted(&*clean.test, 0..0);
     let dataset = Dataset::from_parts("bright", clean.class_names.clone(), train, test).unwrap();
     let bright = |i: &u32| (*i as usize) >= total - bright_count;
     let mut clients = FEDERATION.clients.clone();

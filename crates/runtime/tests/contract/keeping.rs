@@ -4,9 +4,9 @@ use crate::by_hand::ByHand;
 use crate::problem::{DENSE, Folder, WITH_BUFFERS, cases, plan_of};
 use formant_model::folder::{BEST, GENERIC, MODELS, PERSONAL, Which, all, clients, locate};
 use formant_model::{ModelFile, Role};
-use formant_numerics::Worker;
+use formant_numerics::{Cpu, EVALUATION_BATCH, Engine};
 use formant_runtime::event::{Evaluated, Event};
-use formant_runtime::{EVALUATION_BATCH, Keep, RunPlan, score};
+use formant_runtime::{Keep, RunPlan};
 use std::path::Path;
 
 fn evaluations(folder: &Folder) -> Vec<Evaluated> {
@@ -24,14 +24,13 @@ fn accuracy(file: &Path, plan: &RunPlan, indices: Option<&[u32]>) -> f64 {
     let network = card.build("a test's").unwrap();
     assert_eq!(card.normalisation, plan.federation.dataset.test.normalisation());
     assert_eq!(card.classes, plan.federation.dataset.class_names);
-    let mut worker = Worker::new(&*network, EVALUATION_BATCH);
     let everything: Vec<u32> = (0..plan.federation.dataset.test.len() as u32).collect();
-    let (images, indices) = match indices {
-        Some(indices) => (&plan.federation.dataset.train, indices),
-        None => (&plan.federation.dataset.test, &everything[..]),
+    let (samples, indices) = match indices {
+        Some(indices) => (&*plan.federation.dataset.train, indices),
+        None => (&*plan.federation.dataset.test, &everything[..]),
     };
-    let (right, _) = score(&*network, &model, images, indices, &mut worker);
-    right as f64 / indices.len() as f64
+    let mut worker = Cpu::new(network).worker(EVALUATION_BATCH);
+    worker.score(&model, samples, indices).right as f64 / indices.len() as f64
 }
 
 #[test]
@@ -42,9 +41,13 @@ fn every_model_that_a_table_scores_is_a_file_that_scores_the_same() {
         let (method, evaluated) = (&plan.methods[0], evaluations(&folder));
         let place = folder.file(MODELS).join(&method.label);
         let last = evaluated.last().unwrap();
-        assert_eq!(accuracy(&place.join(GENERIC), &plan, None), last.gm.accuracy, "{case:?}");
-        let best = evaluated.iter().map(|e| e.gm.accuracy).fold(0.0, f64::max);
-        let first = evaluated.iter().find(|e| e.gm.accuracy == best).unwrap().round;
+        assert_eq!(
+            accuracy(&place.join(GENERIC), &plan, None),
+            last.gm.unwrap().accuracy,
+            "{case:?}"
+        );
+        let best = evaluated.iter().map(|e| e.gm.unwrap().accuracy).fold(0.0, f64::max);
+        let first = evaluated.iter().find(|e| e.gm.unwrap().accuracy == best).unwrap().round;
         assert_eq!(accuracy(&place.join(BEST), &plan, None), best, "{case:?}");
         assert_eq!(ModelFile::read(&place.join(BEST)).unwrap().card.round, first as u64);
         let entry = method.method.entry();

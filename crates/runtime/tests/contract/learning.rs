@@ -1,7 +1,7 @@
 //! It learns: federating beats training alone where the papers say so.
 
 use formant_experiment::Experiment;
-use formant_methods::ZOO;
+use formant_methods::Zoo;
 use formant_report::{Row, RunLog, rows};
 use formant_runtime::EVENTS_FILE;
 use std::fmt::Write as _;
@@ -42,7 +42,7 @@ const SETTINGS: [(&str, &str); 5] = [
 #[test]
 fn federating_beats_training_alone() {
     let mut text = SETTING.to_owned();
-    for entry in ZOO {
+    for entry in Zoo::standard().entries() {
         let own = SETTINGS.iter().find(|(name, _)| *name == entry.name).map_or("", |(_, own)| own);
         writeln!(text, "[[method]]\nname = \"{}\"\n{own}", entry.name).unwrap();
     }

@@ -36,7 +36,7 @@ fn events_come_in_the_order_of_a_round() {
         let folder = Folder::new();
         let plan = case.plan();
         folder.run(&plan).unwrap();
-        let personal = plan.methods[0].method.has_personal_phase();
+        let personal = plan.rules(&plan.methods[0]).personal.exists;
         let phases = if personal { 2 } else { 1 };
         let mut expected = vec!["run_started", "method_started"];
         for _ in 0..3 {
@@ -89,9 +89,9 @@ fn every_figure_of_a_table_follows_from_the_events() {
         let best = |figure: fn(&Evaluated) -> f64| evaluations.iter().map(figure).reduce(f64::max);
         let last = evaluations.last().unwrap();
         let row = table(&folder).remove(0);
-        assert_eq!(row.gm_best, best(|e| e.gm.accuracy));
+        assert_eq!(row.gm_best, best(|e| e.gm.unwrap().accuracy));
         assert_eq!(row.pm_best, best(|e| e.pm.as_ref().unwrap().weighted));
-        assert_eq!(row.gm_last, Some(last.gm.accuracy));
+        assert_eq!(row.gm_last, Some(last.gm.unwrap().accuracy));
         let personal = last.pm.as_ref().unwrap();
         assert_eq!(row.pm_last, Some(personal.weighted));
         assert_eq!(row.worst_decile_last, Some(personal.worst_decile));

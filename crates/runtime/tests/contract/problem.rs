@@ -1,8 +1,8 @@
 //! A tiny real problem, and runs of it.
 
-use formant_data::{Dataset, Federation, Images, Normalisation, Partition, PartitionPlan};
+use formant_data::{Dataset, Federation, Images, Normalisation, Partition, PartitionPlan, Samples};
 use formant_experiment::Experiment;
-use formant_methods::ZOO;
+use formant_methods::Zoo;
 use formant_numerics::Shape;
 use formant_runtime::event::{Evaluated, Event};
 use formant_runtime::sim::{self, Outcome};
@@ -36,7 +36,7 @@ pub(crate) const SCOPES: [&str; 2] = ["flat", "per-layer"];
 /// warm-up that ends in the middle, and FedRoD with its hypernetwork.
 pub(crate) fn cases() -> Vec<Case> {
     let mut cases = Vec::new();
-    for entry in ZOO {
+    for entry in Zoo::standard().entries() {
         for network in [DENSE, WITH_BUFFERS] {
             cases.push(Case { method: format!("name = \"{}\"", entry.name), network });
         }
@@ -59,17 +59,17 @@ pub(crate) fn cases() -> Vec<Case> {
 /// Embedded digits, every second pixel of every second row: a quarter of the work.
 static DIGITS: LazyLock<Arc<Dataset>> = LazyLock::new(|| {
     let digits = Dataset::load("mnist-small", None).unwrap();
-    let halved = |images: &Images, count: usize| {
+    let halved = |images: &dyn Samples, count: usize| {
         let mut pixels = Vec::new();
         for i in 0..count {
-            let rows = images.pixels(i).chunks_exact(28).step_by(2);
+            let rows = images.bytes(i).unwrap().chunks_exact(28).step_by(2);
             pixels.extend(rows.flat_map(|row| row.iter().step_by(2)));
         }
         let labels = images.labels()[..count].to_vec();
         let normalisation = [Normalisation::new(0.13, 0.31)];
         Images::new(Shape::new(1, 14, 14), pixels, labels, &normalisation).unwrap()
     };
-    let (train, test) = (halved(&digits.train, 400), halved(&digits.test, 60));
+    let (train, test) = (halved(&*digits.train, 400), halved(&*digits.test, 60));
     Arc::new(Dataset::from_parts("digits-14", digits.class_names, train, test).unwrap())
 });
 

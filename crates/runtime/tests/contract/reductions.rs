@@ -2,7 +2,7 @@
 
 use crate::by_hand::{ByHand, local};
 use crate::problem::{DENSE, FORMS, SCOPES, WITH_BUFFERS, plan_of};
-use formant_numerics::{Model, Part, Proximal, Stream, Term, Worker, vector};
+use formant_numerics::{Model, Part, Stream, Term, vector};
 use formant_runtime::RunPlan;
 
 const FEDAVG: &str = "name = \"fedavg\"";
@@ -113,7 +113,7 @@ fn fedbabu_trains_and_averages_the_body_alone_and_fine_tunes_a_copy() {
         let body_only = "name = \"fedbabu\"\nfinetune = \"body\"";
         let plan = plan_of(&["name = \"fedbabu\"", untuned, head_only, body_only], network);
         let mut runs: Vec<_> = (0..4).map(|i| ByHand::of(&plan, i)).collect();
-        let layout = plan.network.layout();
+        let layout = plan.engine.network().layout();
         let head = |model: &Model| model.parameters[layout.range(Part::Head)].to_vec();
         let body = |model: &Model| model.parameters[layout.range(Part::Body)].to_vec();
         for run in &mut runs {
@@ -139,7 +139,7 @@ fn fedrep_shares_the_body_and_keeps_the_head() {
     for network in [DENSE, WITH_BUFFERS] {
         let plan = plan_of(&["name = \"fedrep\""], network);
         let mut run = ByHand::new(&plan);
-        let layout = plan.network.layout();
+        let layout = plan.engine.network().layout();
         let (body, head) = (layout.range(Part::Body), layout.range(Part::Head));
         run.round();
         let pms = run.pms();
@@ -198,7 +198,7 @@ fn fedrods_unseen_client_gets_a_head_from_its_labels() {
     assert_ne!(with.pm(4), with.gm());
     // Different labels, different heads, on one body.
     assert_ne!(with.pm(4), with.pm(3));
-    let body = plan.network.layout().range(Part::Body);
+    let body = plan.engine.network().layout().range(Part::Body);
     assert_eq!(with.pm(4).parameters[body.clone()], with.gm().parameters[body.clone()]);
     assert_eq!(without.pm(0).parameters[body.clone()], without.gm().parameters[body]);
     assert_ne!(without.pm(0), without.gm());
@@ -251,14 +251,12 @@ fn pulled_towards(
     (plan, client, round): (&RunPlan, usize, usize),
     lambda: f32,
 ) -> Model {
-    let mut worker = Worker::new(&*plan.network, 64);
+    let mut worker = plan.engine.worker(64);
     let phase = (Stream::PersonalPhase, plan.methods[0].personal);
-    let mut local = local(plan, &mut worker, (client, round), phase);
-    let mut pull = Proximal { anchor: &anchor.parameters };
-    let terms: &mut [(f32, &mut dyn Term)] = &mut [(lambda, &mut pull)];
-    let mut theta = start.clone();
-    local.sgd(&mut theta, local.epochs(), Part::All, terms).unwrap();
-    theta
+    let mut local = local(plan, &mut *worker, (client, round), phase);
+    let mut w_p = start.clone();
+    local.sgd(&mut w_p, &[lambda * Term::Proximal { anchor: &anchor.parameters }]).unwrap();
+    w_p
 }
 
 fn distance(a: &Model, b: &Model) -> f64 {

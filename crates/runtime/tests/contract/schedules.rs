@@ -42,7 +42,8 @@ fn wait_free_gives_the_same_models_sooner() {
         let (waiting, waiting_clock) = without_times(run(&plan(Schedule::ComputeAndWait)));
         assert_eq!(free, instant, "{case:?}: a clock changes no model");
         assert_eq!(waiting, instant, "{case:?}");
-        if case.plan().methods[0].method.has_personal_phase() {
+        let plan = case.plan();
+        if plan.rules(&plan.methods[0]).personal.exists {
             assert!(
                 free_clock.pm < waiting_clock.pm && free_clock.gm < waiting_clock.gm,
                 "{case:?}"

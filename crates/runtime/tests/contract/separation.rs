@@ -2,7 +2,7 @@
 
 use crate::by_hand::ByHand;
 use crate::problem::{Case, DENSE, WITH_BUFFERS, plan_of};
-use formant_methods::ZOO;
+use formant_methods::Zoo;
 use formant_runtime::RunPlan;
 
 /// The GM after each round, and all PMs.
@@ -20,7 +20,7 @@ fn models(plan: &RunPlan) -> Vec<(formant_numerics::Model, Vec<formant_numerics:
 /// without that term.
 #[test]
 fn the_personal_phase_leaves_the_generic_model_alone() {
-    for entry in ZOO.iter().filter(|entry| entry.generic && entry.personal) {
+    for entry in Zoo::standard().entries().iter().filter(|entry| entry.generic && entry.personal) {
         let alone = if entry.name == "scd" { "\nlambda_g = 0" } else { "" };
         for network in [DENSE, WITH_BUFFERS] {
             let case = Case { method: format!("name = \"{}\"{alone}", entry.name), network };

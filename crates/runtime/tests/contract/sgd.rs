@@ -3,7 +3,9 @@
 use crate::by_hand::ByHand;
 use crate::problem::{DENSE, FEDERATION, Folder, WITH_BUFFERS, experiment};
 use formant_data::Federation;
-use formant_numerics::{Batch, Model, OutputGradient, Part, Pass, Rng, Stream, cross_entropy};
+use formant_numerics::{
+    Batch, Model, NetworkSpec, OutputGradient, Part, Pass, Rng, Stream, cross_entropy,
+};
 use formant_runtime::RunPlan;
 
 /// A plan with the first client of the tiny federation alone.
@@ -16,8 +18,9 @@ fn lonely(method: &str, network: &str) -> RunPlan {
 }
 
 /// `epochs` of plain SGD from the initial model over batches that a stream shuffles.
-fn written_out(plan: &RunPlan, stream: Stream, epochs: usize) -> Model {
-    let network = &*plan.network;
+fn written_out(plan: &RunPlan, network: &str, stream: Stream, epochs: usize) -> Model {
+    let spec: NetworkSpec = toml::from_str(network).unwrap();
+    let network = spec.build(plan.federation.dataset.shape, 10).unwrap();
     let images = &plan.federation.dataset.train;
     let mut model = network.init(&mut Rng::new(plan.seed, Stream::Init, 0, 0));
     let mut order = plan.federation.clients[0].train.clone();
@@ -76,10 +79,10 @@ fn one_client_and_one_round_is_plain_sgd() {
             let mut by_hand = ByHand::new(&plan);
             by_hand.round();
             if let Some((stream, epochs)) = generic {
-                assert_eq!(by_hand.gm(), written_out(&plan, stream, epochs), "{method}");
+                assert_eq!(by_hand.gm(), written_out(&plan, network, stream, epochs), "{method}");
             }
             if let Some((stream, epochs)) = personal {
-                assert_eq!(by_hand.pm(0), written_out(&plan, stream, epochs), "{method}");
+                assert_eq!(by_hand.pm(0), written_out(&plan, network, stream, epochs), "{method}");
             }
             let folder = Folder::new();
             folder.run(&plan).unwrap();

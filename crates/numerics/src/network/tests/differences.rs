@@ -6,8 +6,9 @@
 //! a kink only the difference to one side is the gradient, so one side is enough.
 
 use super::recipe::{Samples, feature_seed, model};
-use crate::network::{Network, NetworkSpec, Norm, OutputGradient, Pass, Workspace};
+use crate::network::{NetworkSpec, Norm, OutputGradient, Pass, Tape, Workspace};
 use crate::{Model, Part, Shape, cross_entropy};
+use std::sync::Arc;
 
 /// Entries that are probed in each tensor: the steepest and some at a stride.
 const PROBES: usize = 4;
@@ -17,7 +18,7 @@ const STEPS: [f32; 4] = [1.0 / 128.0, 1.0 / 512.0, 1.0 / 2048.0, 1.0 / 8192.0];
 const BOUND: f64 = 2e-2;
 
 struct Probe {
-    network: Box<dyn Network>,
+    network: Arc<Tape>,
     samples: Samples,
     work: Workspace,
     d_logits: Vec<f32>,

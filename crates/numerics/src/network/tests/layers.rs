@@ -8,7 +8,7 @@ use super::recipe::{Samples, feature_seed, model, transposed};
 use crate::network::builder::{Builder, ConvSpec};
 use crate::network::resnet::{Block, residual};
 use crate::network::tape::Tape;
-use crate::network::{Network, Norm, OutputGradient, Pass};
+use crate::network::{Norm, OutputGradient, Pass};
 use crate::{Model, Part, Shape, cross_entropy};
 
 const CLASSES: usize = 3;

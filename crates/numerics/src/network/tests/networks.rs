@@ -2,8 +2,11 @@
 
 use super::digest::{Fixture, Member};
 use super::recipe::{Samples, feature_seed, model};
-use crate::network::{Convolution, Network, NetworkSpec, Norm, OutputGradient, Pass, Stem};
-use crate::{Model, Part, Sgd, Shape, Tensor, Worker, cross_entropy};
+use crate::network::{Convolution, NetworkSpec, Norm, OutputGradient, Pass, Stem, Tape};
+use crate::{
+    CpuWorker, Descent, Model, Objective, Part, Sgd, Shape, Tensor, Worker, cross_entropy,
+};
+use std::sync::Arc;
 
 /// The same numbers stand in `make.py`.
 const SGD: Sgd =
@@ -49,7 +52,7 @@ fn agree_with_pytorch_by_minimal_filtering() {
 }
 
 struct Case {
-    network: Box<dyn Network>,
+    network: Arc<Tape>,
     n: usize,
     train: bool,
 }
@@ -118,13 +121,14 @@ impl Case {
         let layout = net.layout();
         let start = model(layout);
         let mut model = start.clone();
-        let mut worker = Worker::new(net, self.n);
+        let mut worker = CpuWorker::new(self.network.clone(), self.n);
         worker.inputs.extend(&samples.inputs);
         worker.labels.extend(&samples.labels);
-        worker.begin_phase();
+        worker.begin();
+        let descent = Descent { sgd: SGD, part: Part::All };
         let mut groups = Vec::new();
         for _ in 0..2 {
-            let loss = worker.step(net, &mut model, (&SGD, Part::All), &mut []).unwrap();
+            let loss = worker.step(&mut model, descent, &Objective::CROSS_ENTROPY).unwrap();
             let mut members = vec![Member::new("loss", &[loss as f32])];
             members.extend(layout.tensors().iter().map(|t| {
                 let range = t.range.clone();

@@ -4,7 +4,7 @@ use super::super::pointwise::FLOOR;
 use super::super::transform::Size;
 use super::super::truncation::kept_entries;
 use super::super::{Form, Length, Scope, SpectralDivergence, Spectrum};
-use crate::{Layout, Part, Rng, Stream, Term};
+use crate::{Differentiable, Layout, Part, Rng, Stream};
 use core::ops::Range;
 use std::sync::Arc;
 

@@ -1,0 +1,316 @@
+//! The engine of this processor, written by hand: the default, and the oracle of all others.
+
+use crate::engine::{Descent, EVALUATION_BATCH, Engine, Meter, Phase, Tally, Worker};
+use crate::head::HeadLoss;
+use crate::sgd::update;
+use crate::{
+    Batch, Differentiable, Head, Length, Linear, Model, Network, NumericsError, Objective, Output,
+    OutputGradient, Part, Pass, Proximal, Samples, Scope, Spectral, SpectralDivergence, Spectrum,
+    Tape, Term, Weighted, Workspace, accuracy_and_loss,
+};
+use std::sync::Arc;
+
+/// Trains and scores on this processor.
+#[derive(Debug, Clone)]
+pub struct Cpu {
+    network: Arc<Tape>,
+}
+
+impl Cpu {
+    /// The engine of a network.
+    pub fn new(network: Arc<Tape>) -> Self {
+        Self { network }
+    }
+}
+
+impl Engine for Cpu {
+    fn network(&self) -> &dyn Network {
+        &*self.network
+    }
+
+    fn worker(&self, batch: usize) -> Box<dyn Worker> {
+        Box::new(CpuWorker::new(self.network.clone(), batch))
+    }
+
+    fn pass_bytes(&self, batch: usize, backwards: bool) -> u64 {
+        self.network.workspace_bytes(batch, backwards)
+    }
+}
+
+/// All memory that one training step touches, allocated once and used for every client that a
+/// thread serves.
+#[derive(Debug)]
+pub struct CpuWorker {
+    network: Arc<Tape>,
+    /// For forward and backward passes.
+    #[doc(hidden)]
+    pub workspace: Workspace,
+    /// Values of the current batch.
+    #[doc(hidden)]
+    pub inputs: Vec<f32>,
+    /// Labels of the current batch.
+    #[doc(hidden)]
+    pub labels: Vec<u32>,
+    gradient: Vec<f32>,
+    velocity: Vec<f32>,
+    /// Whether the velocity is an earlier phase's.
+    velocity_is_stale: bool,
+    d_logits: Vec<f32>,
+    scratch: Scratch,
+    /// By scope and length.
+    spectra: [[Option<Arc<Spectrum>>; 2]; 2],
+    steps: u64,
+}
+
+/// What losses and terms need beside the passes.
+#[derive(Debug, Default)]
+struct Scratch {
+    logits: Vec<f32>,
+    head: [Vec<f32>; 2],
+}
+
+impl CpuWorker {
+    /// Memory for a network and batches of up to `batch` samples.
+    pub fn new(network: Arc<Tape>, batch: usize) -> Self {
+        let d = network.layout().parameters();
+        Self {
+            workspace: network.workspace(batch),
+            inputs: Vec::with_capacity(batch * network.input().len()),
+            labels: Vec::with_capacity(batch),
+            gradient: vec![0.0; d],
+            velocity: vec![0.0; d],
+            velocity_is_stale: false,
+            d_logits: vec![0.0; batch * network.classes()],
+            scratch: Scratch::default(),
+            spectra: [[None, None], [None, None]],
+            steps: 0,
+            network,
+        }
+    }
+
+    /// The Fourier plans for the network's parameters, made at the first call.
+    fn spectrum(&mut self, scope: Scope, length: Length) -> Arc<Spectrum> {
+        let layout = self.network.layout();
+        self.spectra[scope as usize][length as usize]
+            .get_or_insert_with(|| Arc::new(Spectrum::new(layout, scope, length)))
+            .clone()
+    }
+
+    /// The spectral terms of an objective, their teachers transformed; in order.
+    #[doc(hidden)]
+    pub fn teachers(
+        &mut self,
+        terms: &[Weighted<'_>],
+    ) -> Result<Vec<SpectralDivergence>, NumericsError> {
+        let mut teachers = Vec::new();
+        for Weighted { term, .. } in acting(terms) {
+            if let Term::Spectral(Spectral { form, scope, length, tau, teacher, .. }) = *term {
+                let plans = self.spectrum(scope, length);
+                teachers.push(SpectralDivergence::new(plans, form, tau, teacher)?);
+            }
+        }
+        Ok(teachers)
+    }
+
+    /// One step with spectral terms that were made before.
+    #[doc(hidden)]
+    pub fn descend(
+        &mut self,
+        model: &mut Model,
+        Descent { sgd, part }: Descent,
+        objective: &Objective<'_>,
+        teachers: &mut [SpectralDivergence],
+    ) -> Result<f64, NumericsError> {
+        self.steps += 1;
+        let value = self.gradient(model, part, objective, teachers);
+        if !value.is_finite() {
+            return Err(NumericsError::Diverged { step: self.steps, what: "the objective" });
+        }
+        let range = self.network.layout().range(part);
+        let gradient = &mut self.gradient[range.clone()];
+        sgd.clip(gradient);
+        if self.velocity_is_stale && !sgd.is_plain() {
+            self.velocity.fill(0.0);
+            self.velocity_is_stale = false;
+        }
+        update(&sgd, &mut model.parameters[range.clone()], gradient, &mut self.velocity[range]);
+        Ok(value)
+    }
+
+    /// The objective on the current batch; its gradient is then in [`CpuWorker::last_gradient`].
+    fn gradient(
+        &mut self,
+        model: &mut Model,
+        part: Part,
+        objective: &Objective<'_>,
+        teachers: &mut [SpectralDivergence],
+    ) -> f64 {
+        let (network, scratch) = (&*self.network, &mut self.scratch);
+        let batch = Batch { inputs: &self.inputs, labels: &self.labels };
+        let output = network.forward(Pass::Train(model), &batch, &mut self.workspace);
+        let d_logits = &mut self.d_logits[..output.logits.len()];
+        let mut value =
+            objective.loss.evaluate(output.logits, &self.labels, d_logits, &mut scratch.logits);
+        let seed = OutputGradient { logits: d_logits, features: None };
+        network.backward(model, seed, part, &mut self.workspace, &mut self.gradient);
+        let (w, gradient) = (&model.parameters, &mut self.gradient);
+        let mut teachers = teachers.iter_mut();
+        for Weighted { weight, term } in acting(objective.terms) {
+            let found = match *term {
+                Term::Proximal { anchor } => Proximal { anchor }.add(*weight, w, gradient),
+                Term::Linear { direction } => Linear { direction }.add(*weight, w, gradient),
+                Term::Spectral(Spectral { every, .. }) => {
+                    let Some(divergence) = teachers.next() else { continue };
+                    // Counted from the beginning of the phase, which is where a run can be resumed.
+                    if self.steps.saturating_sub(1).is_multiple_of(u64::from(every)) {
+                        let often = weight * every as f32;
+                        f64::from(every) * divergence.add(often, w, gradient)
+                    } else {
+                        0.0
+                    }
+                }
+                Term::Head { features, labels } => {
+                    let (head, range) = (Head::of(network), network.layout().range(Part::Head));
+                    let scratch = &mut scratch.head;
+                    HeadLoss { head, range, features, labels, scratch }.add(*weight, w, gradient)
+                }
+            };
+            value += f64::from(*weight) * found;
+        }
+        value
+    }
+
+    /// The gradient of the last step.
+    #[doc(hidden)]
+    pub fn last_gradient(&self) -> &[f32] {
+        &self.gradient
+    }
+}
+
+/// The terms that count.
+fn acting<'t, 'a>(terms: &'t [Weighted<'a>]) -> impl Iterator<Item = &'t Weighted<'a>> {
+    terms.iter().filter(|term| term.weight != 0.0)
+}
+
+impl Worker for CpuWorker {
+    fn begin(&mut self) {
+        // Plain SGD has none, so it is zeroed by the step that uses it.
+        self.velocity_is_stale = true;
+        self.steps = 0;
+    }
+
+    fn load(&mut self, samples: &dyn Samples, batch: &[u32]) {
+        self.inputs.resize(batch.len() * self.network.input().len(), 0.0);
+        samples.gather(batch, &mut self.inputs);
+        samples.gather_labels(batch, &mut self.labels);
+    }
+
+    fn labels(&self) -> &[u32] {
+        &self.labels
+    }
+
+    fn step(
+        &mut self,
+        model: &mut Model,
+        descent: Descent,
+        objective: &Objective<'_>,
+    ) -> Result<f64, NumericsError> {
+        let mut teachers = self.teachers(objective.terms)?;
+        self.descend(model, descent, objective, &mut teachers)
+    }
+
+    fn look(&mut self, model: &Model) -> (Output<'_>, &[u32]) {
+        let batch = Batch { inputs: &self.inputs, labels: &self.labels };
+        let output = self.network.forward(Pass::Eval(model), &batch, &mut self.workspace);
+        (output, &self.labels)
+    }
+
+    fn score(&mut self, model: &Model, samples: &dyn Samples, indices: &[u32]) -> Tally {
+        let mut tally = Tally::default();
+        for batch in indices.chunks(EVALUATION_BATCH) {
+            self.load(samples, batch);
+            let (output, labels) = self.look(model);
+            let (right, loss) = accuracy_and_loss(output.logits, labels);
+            tally.add(Tally { right, loss });
+        }
+        tally
+    }
+
+    fn train(
+        &mut self,
+        model: &mut Model,
+        phase: &mut Phase<'_, '_>,
+    ) -> Result<Meter, NumericsError> {
+        self.begin();
+        // Once a phase, and not once a step.
+        let mut teachers = self.teachers(phase.objective.terms)?;
+        let (mut meter, samples) = (Meter::default(), phase.batches.samples());
+        while let Some(batch) = phase.batches.next() {
+            self.load(samples, batch);
+            let value = self.descend(model, phase.descent, &phase.objective, &mut teachers)?;
+            meter.count(batch.len(), value);
+        }
+        Ok(meter)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Form, NetworkSpec, Rng, Sgd, Shape, Stream};
+
+    fn worker() -> (CpuWorker, Model) {
+        let network = NetworkSpec::named("logistic").build(Shape::new(1, 2, 2), 3).unwrap();
+        let mut rng = Rng::new(1, Stream::Test, 0, 0);
+        let model = network.init(&mut rng);
+        let mut worker = CpuWorker::new(network, 2);
+        worker.inputs.extend((0..8).map(|_| rng.normal() as f32));
+        worker.labels.extend([2, 0]);
+        worker.begin();
+        (worker, model)
+    }
+
+    /// Objectives of some steps that do not move, with a term on every `k`-th.
+    fn objectives(every: u32, steps: usize) -> (Vec<f64>, Vec<f32>) {
+        let (mut worker, mut model) = worker();
+        let teacher: Vec<f32> = model.parameters.iter().map(|x| x + 0.5).collect();
+        let (form, scope, length) = (Form::Complex, Scope::Flat, Length::Exact);
+        let spectral = Spectral { form, scope, length, tau: 1.0, every, teacher: &teacher };
+        let terms = [0.25 * Term::Spectral(spectral)];
+        let objective = Objective { terms: &terms, ..Objective::CROSS_ENTROPY };
+        let still = Descent { sgd: Sgd::plain(0.0), part: Part::All };
+        let mut pull = vec![0.0; model.parameters.len()];
+        let plain = worker.gradient(&mut model, Part::All, &Objective::CROSS_ENTROPY, &mut []);
+        let alone = worker.last_gradient().to_vec();
+        let values = (0..steps).map(|_| {
+            let value = worker.step(&mut model, still, &objective).unwrap();
+            let with = worker.last_gradient().iter().zip(&alone).map(|(g, plain)| g - plain);
+            pull.iter_mut().zip(with).for_each(|(sum, g)| *sum += g);
+            value - plain
+        });
+        (values.collect(), pull)
+    }
+
+    #[test]
+    fn a_term_on_every_third_step_pulls_as_much_as_on_each() {
+        let ((each, a), (third, b)) = (objectives(1, 6), objectives(3, 6));
+        assert!(a.iter().zip(&b).all(|(a, b)| (a - b).abs() < 1e-5) && a[0] != 0.0, "{a:?} {b:?}");
+        assert!((each.iter().sum::<f64>() - third.iter().sum::<f64>()).abs() < 1e-6);
+        let acts: Vec<bool> = third.iter().map(|value| *value > 0.0).collect();
+        assert_eq!(acts, [true, false, false].repeat(2));
+    }
+
+    #[test]
+    fn a_term_of_weight_zero_is_left_out_bit_for_bit() {
+        let descent = Descent { sgd: Sgd::plain(0.1), part: Part::All };
+        let stepped = |terms: &[Weighted<'_>]| {
+            let (mut worker, mut model) = worker();
+            let objective = Objective { terms, ..Objective::CROSS_ENTROPY };
+            let value = worker.step(&mut model, descent, &objective).unwrap();
+            (value, model)
+        };
+        let far = [f32::MAX; 15];
+        let none = 0.0 * Term::Proximal { anchor: &far };
+        assert_eq!(stepped(&[none]), stepped(&[]));
+    }
+}

@@ -1,0 +1,218 @@
+//! Where models are trained and scored: on this processor, or wherever an [`Engine`] keeps them.
+//!
+//! An engine trains whole phases and scores whole sets. Everything that it needs to know is data: the
+//! [`Objective`], the optimiser, the batches. So it may keep a phase on its device. The CPU's engine,
+//! [`Cpu`](crate::Cpu), is the default and the oracle; bits are promised per engine.
+
+use crate::{Model, Network, NumericsError, Objective, Output, Part, Rng, Samples, Sgd};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Samples in one batch when a set is scored.
+pub const EVALUATION_BATCH: usize = 64;
+
+/// Trains and scores the models of one network.
+pub trait Engine: Send + Sync {
+    /// The network that models belong to.
+    fn network(&self) -> &dyn Network;
+    /// Memory and whatever else one thread needs, for batches of up to so many samples.
+    fn worker(&self, batch: usize) -> Box<dyn Worker>;
+    /// Bytes that passes over a batch of `batch` samples take in a worker, forwards alone or backwards as
+    /// well; nothing is allocated.
+    fn pass_bytes(&self, batch: usize, backwards: bool) -> u64;
+}
+
+/// One thread's place at an engine: it serves one client after the other.
+pub trait Worker: Send {
+    /// Forgets the velocity and counts steps anew: every phase starts at rest.
+    fn begin(&mut self);
+    /// Takes in a batch.
+    fn load(&mut self, samples: &dyn Samples, batch: &[u32]);
+    /// The classes of the batch.
+    fn labels(&self) -> &[u32];
+    /// One step on the batch; gives the objective before it. Allocates nothing, unless the objective
+    /// has a spectral term, whose teacher must be transformed.
+    fn step(
+        &mut self,
+        model: &mut Model,
+        descent: Descent,
+        objective: &Objective<'_>,
+    ) -> Result<f64, NumericsError>;
+    /// Features and logits of the batch, and its classes; the model learns nothing.
+    fn look(&mut self, model: &Model) -> (Output<'_>, &[u32]);
+    /// How a model does on some samples.
+    fn score(&mut self, model: &Model, samples: &dyn Samples, indices: &[u32]) -> Tally;
+
+    /// Trains a model for a whole phase, from rest.
+    fn train(
+        &mut self,
+        model: &mut Model,
+        phase: &mut Phase<'_, '_>,
+    ) -> Result<Meter, NumericsError> {
+        self.begin();
+        let mut meter = Meter::default();
+        let samples = phase.batches.samples();
+        while let Some(batch) = phase.batches.next() {
+            self.load(samples, batch);
+            let objective = self.step(model, phase.descent, &phase.objective)?;
+            meter.count(batch.len(), objective);
+        }
+        Ok(meter)
+    }
+}
+
+/// How a step goes down.
+#[derive(Debug, Clone, Copy)]
+pub struct Descent {
+    /// The optimiser.
+    pub sgd: Sgd,
+    /// Which parameters it moves.
+    pub part: Part,
+}
+
+/// What a whole phase trains on, by and for.
+#[derive(Debug)]
+pub struct Phase<'p, 'b> {
+    /// The batches, in order.
+    pub batches: &'p mut Batches<'b>,
+    /// How steps go down.
+    pub descent: Descent,
+    /// What they minimise.
+    pub objective: Objective<'p>,
+}
+
+/// How many samples a model gets right, and the sum of its cross-entropies.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Tally {
+    /// Samples that are classified right.
+    pub right: usize,
+    /// Sum of the cross-entropies.
+    pub loss: f64,
+}
+
+impl Tally {
+    /// Adds what was found on other samples.
+    pub fn add(&mut self, other: Self) {
+        self.right += other.right;
+        self.loss += other.loss;
+    }
+}
+
+/// How much work a phase did.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Meter {
+    /// Samples that went forward and backward.
+    pub samples: u64,
+    /// Optimiser steps.
+    pub steps: u64,
+    /// Sum of the objective over the steps.
+    pub objective: f64,
+}
+
+impl Meter {
+    /// Counts a step.
+    pub fn count(&mut self, samples: usize, objective: f64) {
+        self.samples += samples as u64;
+        self.steps += 1;
+        self.objective += objective;
+    }
+
+    /// Adds the work of another stretch.
+    pub fn add(&mut self, other: Self) {
+        self.samples += other.samples;
+        self.steps += other.steps;
+        self.objective += other.objective;
+    }
+
+    /// Mean objective a step, if there was one.
+    pub fn mean_objective(&self) -> Option<f64> {
+        (self.steps > 0).then(|| self.objective / self.steps as f64)
+    }
+}
+
+/// How long a phase lasts.
+#[derive(Debug, Clone, Copy)]
+pub enum Patience<'a> {
+    /// Its epochs.
+    Epochs,
+    /// So many batches, and at least one, epoch after epoch.
+    Batches(u64),
+    /// Until somebody sets this, then to the end of the batch; epoch after epoch.
+    Flag(&'a AtomicBool),
+}
+
+impl Patience<'_> {
+    /// Whether to stop after so many batches.
+    fn is_over(self, batches: u64) -> bool {
+        match self {
+            Self::Epochs => false,
+            Self::Batches(most) => batches >= most,
+            Self::Flag(stop) => stop.load(Ordering::Relaxed),
+        }
+    }
+}
+
+/// Which samples are trained on, and for how long.
+#[derive(Debug, Clone, Copy)]
+pub struct BatchPlan<'a> {
+    /// All samples, of which `train` are visited.
+    pub samples: &'a dyn Samples,
+    /// Indices into them.
+    pub train: &'a [u32],
+    /// Samples in a batch; the last one of an epoch may be smaller.
+    pub batch: usize,
+    /// Passes over the samples, unless patience says otherwise.
+    pub epochs: usize,
+    /// How long to go on.
+    pub patience: Patience<'a>,
+}
+
+/// The batches of some epochs, each over samples that were shuffled anew. The order is the same for
+/// every engine.
+#[derive(Debug)]
+pub struct Batches<'a> {
+    plan: BatchPlan<'a>,
+    rng: &'a mut Rng,
+    order: Vec<u32>,
+    /// Where the next batch begins.
+    at: usize,
+    epochs: usize,
+    /// Batches that were given.
+    given: u64,
+}
+
+impl<'a> Batches<'a> {
+    /// Draws the order from a generator.
+    pub fn new(plan: BatchPlan<'a>, rng: &'a mut Rng) -> Self {
+        let order = plan.train.to_vec();
+        Self { plan, rng, at: order.len(), order, epochs: 0, given: 0 }
+    }
+
+    /// The samples that batches are indices of.
+    pub fn samples(&self) -> &'a dyn Samples {
+        self.plan.samples
+    }
+
+    /// The next batch, until the phase is over.
+    #[expect(
+        clippy::should_implement_trait,
+        reason = "what it gives is lent, which no iterator can"
+    )]
+    pub fn next(&mut self) -> Option<&[u32]> {
+        // Nobody would ever end a phase without batches.
+        if self.order.is_empty() || self.given > 0 && self.plan.patience.is_over(self.given) {
+            return None;
+        }
+        if self.at == self.order.len() {
+            if matches!(self.plan.patience, Patience::Epochs) && self.epochs == self.plan.epochs {
+                return None;
+            }
+            self.epochs += 1;
+            self.rng.shuffle(&mut self.order);
+            self.at = 0;
+        }
+        let end = (self.at + self.plan.batch).min(self.order.len());
+        let batch = &self.order[self.at..end];
+        (self.at, self.given) = (end, self.given + 1);
+        Some(batch)
+    }
+}

@@ -1,0 +1,100 @@
+//! What training minimises, as data: an engine reads it and computes it where it likes.
+
+use crate::{Form, Length, Scope};
+use core::ops::Mul;
+
+/// A loss of the logits, and weighted terms beside it.
+#[derive(Debug, Clone, Copy)]
+pub struct Objective<'a> {
+    /// What the logits of a batch are scored by, the mean over the batch.
+    pub loss: Loss<'a>,
+    /// What is added to it. A term of weight 0 is left out.
+    pub terms: &'a [Weighted<'a>],
+}
+
+impl Objective<'static> {
+    /// Cross-entropy alone.
+    pub const CROSS_ENTROPY: Self = Self { loss: Loss::CrossEntropy, terms: &[] };
+}
+
+/// What the logits of a batch are scored by.
+#[derive(Debug, Clone, Copy)]
+pub enum Loss<'a> {
+    /// `CE(logits, y)`.
+    CrossEntropy,
+    /// `CE(logits + shift, y)`. With `shift_c = γ log n_c` it is the balanced softmax of Ren et al.,
+    /// NeurIPS 2020: what a model learns is then free of the frequencies of its training labels.
+    Shifted {
+        /// One number for each class.
+        shift: &'a [f32],
+    },
+    /// `CE(logits, y) + weight · KL(target ‖ softmax(logits))`. Targets belong to one batch, so this is
+    /// for steps that a method makes itself.
+    Guided {
+        /// How strongly.
+        weight: f32,
+        /// A distribution over the classes for each sample; zeros where there is no guidance.
+        targets: &'a [f32],
+    },
+}
+
+/// A differentiable function of the parameters.
+#[derive(Debug, Clone, Copy)]
+pub enum Term<'a> {
+    /// `½ ‖w − anchor‖²`: the square belongs to it, and so does the half.
+    Proximal {
+        /// Where the term pulls to.
+        anchor: &'a [f32],
+    },
+    /// `⟨direction, w⟩`.
+    Linear {
+        /// The constant gradient.
+        direction: &'a [f32],
+    },
+    /// `D(ŝ(w) ‖ ŝ(teacher))`.
+    Spectral(Spectral<'a>),
+    /// Cross-entropy of the model's own head on features that something else made; the body does not
+    /// feel it.
+    Head {
+        /// The features, a row for each sample.
+        features: &'a [f32],
+        /// Their classes.
+        labels: &'a [u32],
+    },
+}
+
+/// A comparison of the Fourier spectra of two parameter vectors.
+#[derive(Debug, Clone, Copy)]
+pub struct Spectral<'a> {
+    /// How two spectra are compared.
+    pub form: Form,
+    /// One transform for the whole model, or one per tensor.
+    pub scope: Scope,
+    /// As many entries as parameters, or a few more that are quicker.
+    pub length: Length,
+    /// `τ`: share of the spectrum that is compared.
+    pub tau: f64,
+    /// The term acts on steps `0, k, 2k, …` of a phase, and then `k`-fold: its mean pull on a step is the
+    /// same, and so is the mean of the objective that is reported.
+    pub every: u32,
+    /// The parameters to learn from.
+    pub teacher: &'a [f32],
+}
+
+/// A term and how much it counts.
+#[derive(Debug, Clone, Copy)]
+pub struct Weighted<'a> {
+    /// Factor on the term's value and gradient.
+    pub weight: f32,
+    /// The term.
+    pub term: Term<'a>,
+}
+
+/// `λ · term`, as papers write it.
+impl<'a> Mul<Term<'a>> for f32 {
+    type Output = Weighted<'a>;
+
+    fn mul(self, term: Term<'a>) -> Weighted<'a> {
+        Weighted { weight: self, term }
+    }
+}
