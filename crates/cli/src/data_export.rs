@@ -6,7 +6,7 @@ use crate::output::print;
 use crate::progress::LateBar;
 use crate::run;
 use formant_data::{Federation, Share};
-use formant_runtime::files;
+use formant_runtime::files::{self, Synced};
 use std::fmt::Write as _;
 use std::path::Path;
 use std::process::ExitCode;
@@ -23,7 +23,8 @@ pub(crate) fn export(args: &DataExportArgs) -> anyhow::Result<ExitCode> {
     let clients = federation.clients.len();
     let bar = LateBar::new(clients);
     for client in 0..clients {
-        Share::of_client(&federation, client)?.write(&args.out.join(name(client, clients)))?;
+        let share = Share::of_client(&federation, client)?.to_bytes()?;
+        files::write(&args.out.join(name(client, clients)), &share, Synced::Content)?;
         bar.advance(1);
     }
     bar.finish();
