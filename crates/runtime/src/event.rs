@@ -259,17 +259,6 @@ pub struct RunStarted {
     pub methods: Vec<MethodInfo>,
 }
 
-impl RunStarted {
-    /// Leaves out the sizes of clients whose data whoever writes the log does not know.
-    #[must_use]
-    pub fn knowing(mut self, is_known: impl Fn(usize) -> bool) -> Self {
-        for (client, size) in self.clients.iter_mut().enumerate() {
-            *size = size.filter(|_| is_known(client));
-        }
-        self
-    }
-}
-
 /// How much data a client holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClientSize {

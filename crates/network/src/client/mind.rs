@@ -3,21 +3,21 @@
 
 mod record;
 
+use super::Source;
 use super::link::Command;
 use super::models::{Owner, Scribe};
+use super::plan::Assignment;
 use super::summary::Summary;
 use super::training::{Job, Trained, Trainer};
 use super::vault::{Manifest, Terms, Vault, decode_broadcast};
-use super::{Source, plan};
 use crate::error::NetworkError;
 use crate::journal;
 use crate::wire::proto::{self, dismiss::Cause, verdict::Kind};
 use formant_federation::{Role, Session, SessionAction, SessionEvent, Until};
-use formant_methods::Value;
-use formant_numerics::{Rng, Stream};
+use formant_methods::{Value, Zoo};
 use formant_runtime::event::{Event as Line, Phase};
 use formant_runtime::files::{self, Named};
-use formant_runtime::{MethodPlan, Recorder, RunPlan, RuntimeError};
+use formant_runtime::{MethodPlan, Recorder, RuntimeError};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender};
@@ -49,6 +49,7 @@ pub(crate) enum Notice {
 pub(crate) struct Waiting {
     pub(crate) vault: Vault,
     pub(crate) source: Source,
+    pub(crate) zoo: Zoo,
     /// The client's own name.
     pub(crate) name: String,
     pub(crate) inbox: Receiver<Notice>,
@@ -96,7 +97,7 @@ struct Mind {
     vault: Vault,
     terms: Terms,
     manifest: Manifest,
-    plan: Arc<RunPlan>,
+    assignment: Arc<Assignment>,
     journal: Recorder<'static>,
     started: Instant,
     /// Wall time of earlier sessions.
@@ -120,44 +121,41 @@ impl Mind {
         terms: Terms,
         manifest: Option<Manifest>,
     ) -> Result<Self, NetworkError> {
-        let Waiting { vault, source, name, inbox, notices, commands } = waiting;
-        let plan = Arc::new(plan::of(&terms, source)?);
-        let method = &plan.methods[0];
+        let Waiting { vault, source, zoo, name, inbox, notices, commands } = waiting;
+        let assignment = Arc::new(Assignment::new(&terms, source, &zoo)?);
+        let (task, method) = (&assignment.task, &assignment.task.method);
         let manifest = if let Some(manifest) = manifest {
             manifest
         } else {
-            let manifest = Manifest::new(Session::new(&plan.rules(method)));
+            let manifest = Manifest::new(Session::new(&task.rules));
             vault.begin(&terms, &manifest)?;
             manifest
         };
         let state = if let Some(named) = &manifest.state {
             method.method.decode_client(&named.read(&vault.states())?)?
         } else {
-            let init = plan.engine.network().init(&mut Rng::new(plan.seed, Stream::Init, 0, 0));
-            method.method.start_client(&init)
+            method.method.start_client(&task.init())
         };
         let mut journal = journal::open(&vault.folder, manifest.log)?;
         if journal.end().bytes == 0 {
-            // The data of other clients is their own business.
-            let header = plan.header.clone().knowing(|client| client == terms.client);
-            journal.record(&Line::RunStarted(header))?;
+            journal.record(&Line::RunStarted(assignment.header.clone()))?;
             journal.record_now(&Line::MethodStarted { method: method.label.clone() })?;
         }
         info!(
             run = terms.run,
             place = terms.client,
-            samples = plan.federation.clients[terms.client].train.len(),
+            samples = assignment.samples(),
             "the run begins, or goes on"
         );
         let before = manifest.seconds;
-        let trainer = Trainer::start(plan.clone(), terms.client, notices);
+        let trainer = Trainer::start(assignment.clone(), notices);
         let (client, folder) = (terms.client, vault.folder.clone());
-        let owner = Owner { plan: plan.clone(), client, name, folder };
+        let owner = Owner { assignment: assignment.clone(), client, name, folder };
         Ok(Self {
             vault,
             terms,
             manifest,
-            plan,
+            assignment,
             journal,
             started: Instant::now(),
             before,
@@ -236,7 +234,7 @@ impl Mind {
                 SessionEvent::SharedFailed { round }
             }
             (Phase::Shared, Some(mut upload)) => {
-                let method = &*self.plan.methods[0].method;
+                let method = &*self.method().method;
                 let bytes = self.terms.packing().pack(method, &mut upload)?;
                 let named = files::store(&states, &format!("upload-{round}.bin"), &bytes)?;
                 self.manifest.uploads.insert(round, named);
@@ -293,7 +291,7 @@ impl Mind {
             SessionAction::StopPersonal => self.trainer.stop(),
             SessionAction::Upload { round } => {
                 let Some(file) = self.manifest.uploads.get(&round).cloned() else { return Ok(()) };
-                let samples = self.plan.federation.clients[self.terms.client].train.len() as u64;
+                let samples = self.assignment.samples() as u64;
                 let _ = self.commands.send(Command::Upload { round, file, samples });
             }
             SessionAction::ReportFailure { round } => {
@@ -375,7 +373,7 @@ impl Mind {
     }
 
     fn method(&self) -> &MethodPlan {
-        &self.plan.methods[0]
+        &self.assignment.task.method
     }
 }
 

@@ -152,9 +152,7 @@ impl Actor {
     /// Runs until it is told to stop.
     pub(crate) fn run(mut self) -> Result<(), NetworkError> {
         if self.journal.end().bytes == 0 {
-            // Its clients' data is their own business.
-            let header = self.core.wiring.plan.header.clone().knowing(|_| false);
-            self.journal.record(&Line::RunStarted(header))?;
+            self.journal.record(&Line::RunStarted(self.core.wiring.header.clone()))?;
             self.journal.record_now(&Line::MethodStarted { method: self.label() })?;
         }
         let now = self.now();

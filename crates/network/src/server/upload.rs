@@ -173,7 +173,7 @@ fn plausible(core: &Core, client: usize, upload: &Value, broadcast: &Value) -> R
         let reason = Refusal::NotFinite;
         return Err(Fault::in_content(reason, reason.sentence()));
     }
-    let network = core.wiring.plan.engine.network();
+    let network = core.wiring.task.engine.network();
     method
         .check_upload(client, upload, broadcast, network)
         .map_err(|error| Fault::in_content(Refusal::WrongShape, error.to_string()))?;
