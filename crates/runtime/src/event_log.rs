@@ -21,30 +21,30 @@ pub struct LogMark {
     pub check: Check,
 }
 
-/// What a crash may have taken of a log up to its mark, which decides how the log goes on.
+/// Whether a log is synced before its mark is kept, which decides how it goes on after a crash.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Loss {
-    /// Nothing: the log is synced before its mark is kept, as the simulator does. Tables are made of
-    /// it, so a line that is missing is damage, and the run does not go on.
-    Nothing,
-    /// Its end: the log is only handed to the operating system, as server and clients of a network do,
-    /// since no state depends on it. After a power cut it goes on behind its last whole line.
-    End,
+pub enum Tail {
+    /// It is, as the simulator does: tables are made of it, so a line that is missing before the mark is
+    /// damage, and the run does not go on.
+    Synced,
+    /// It is only handed to the operating system, as server and clients of a network do, since no state
+    /// depends on it. A power cut may have taken its end; it goes on behind its last whole line.
+    Unsynced,
 }
 
 impl LogMark {
-    /// Where a folder's log goes on. Lines that have changed are damage, whatever may be lost.
-    pub fn resume(self, folder: &Path, loss: Loss) -> Result<Self, RuntimeError> {
-        let hint = match loss {
-            Loss::Nothing => "restore the log, or start the run again in a new folder",
-            Loss::End => "restore the whole folder from a copy",
+    /// Where a folder's log goes on. Lines that have changed are damage, synced or not.
+    pub fn resume(self, folder: &Path, tail: Tail) -> Result<Self, RuntimeError> {
+        let hint = match tail {
+            Tail::Synced => "restore the log, or start the run again in a new folder",
+            Tail::Unsynced => "restore the whole folder from a copy",
         };
         let found = whole_lines(folder, self.bytes, hint)?;
         let damage = if found == self {
             return Ok(found);
         } else if found.bytes == self.bytes {
             "its lines are those of another run".to_owned()
-        } else if loss == Loss::End {
+        } else if tail == Tail::Unsynced {
             return Ok(found);
         } else {
             let (found, to) = (found.bytes, self.bytes);
@@ -163,11 +163,11 @@ mod tests {
         assert_eq!(again.sync().unwrap(), marks[2]);
         let read = |folder: &tempfile::TempDir| std::fs::read(folder.path().join(EVENTS_FILE));
         assert_eq!(read(&one).unwrap(), read(&two).unwrap());
-        for loss in [Loss::Nothing, Loss::End] {
-            assert_eq!(marks[1].resume(one.path(), loss).unwrap(), marks[1]);
-            assert_eq!(marks[2].resume(one.path(), loss).unwrap(), marks[2]);
+        for tail in [Tail::Synced, Tail::Unsynced] {
+            assert_eq!(marks[1].resume(one.path(), tail).unwrap(), marks[1]);
+            assert_eq!(marks[2].resume(one.path(), tail).unwrap(), marks[2]);
             let elsewhere = LogMark { check: marks[0].check, ..marks[1] };
-            let error = elsewhere.resume(one.path(), loss).unwrap_err().to_string();
+            let error = elsewhere.resume(one.path(), tail).unwrap_err().to_string();
             assert!(
                 error.contains("those of another run") && error.contains("\nhint: "),
                 "{error}"
@@ -178,7 +178,7 @@ mod tests {
     #[test]
     fn a_log_that_has_lost_its_end_goes_on_behind_its_last_whole_line() {
         let folder = tempfile::tempdir().unwrap();
-        let recover = |mark: LogMark| mark.resume(folder.path(), Loss::End);
+        let recover = |mark: LogMark| mark.resume(folder.path(), Tail::Unsynced);
         assert_eq!(recover(LogMark::default()).unwrap(), LogMark::default());
         let marks = log(folder.path());
         let path = folder.path().join(EVENTS_FILE);
@@ -194,7 +194,7 @@ mod tests {
             cut.resize(whole.len(), 0);
             std::fs::write(&path, &cut).unwrap();
             assert_eq!(recover(marks[2]).unwrap(), marks[1], "zeros from {end}");
-            let error = marks[2].resume(folder.path(), Loss::Nothing).unwrap_err().to_string();
+            let error = marks[2].resume(folder.path(), Tail::Synced).unwrap_err().to_string();
             assert!(error.contains("but the checkpoint was written after"), "{error}");
         }
         // A changed line is not a lost end.

@@ -24,7 +24,7 @@ mod work;
 pub use aggregator::{Aggregator, Arrival, OlderBroadcasts};
 pub use checkpoint::{CHECKPOINT_FILE, Checkpoint};
 pub use error::RuntimeError;
-pub use event_log::{EVENTS_FILE, LogMark, Loss};
+pub use event_log::{EVENTS_FILE, LogMark, Tail};
 pub use keep::{Keep, Kept};
 pub use memory::{Footprint, Load, available};
 pub use pace::{Pace, Pacer, median_client};

@@ -21,12 +21,12 @@ impl Observer for Quiet {}
 
 /// The event log of a run, and whoever watches it.
 ///
-/// It goes on after a crash where [`LogMark::resume`] says; [`crate::Loss`] has the two ways of doing
+/// It goes on after a crash where [`LogMark::resume`] says; [`crate::Tail`] has the two ways of doing
 /// so.
 ///
 /// ```
 /// use formant_runtime::event::Event;
-/// use formant_runtime::{LogMark, Loss, Quiet, Recorder};
+/// use formant_runtime::{LogMark, Tail, Quiet, Recorder};
 ///
 /// let folder = tempfile::tempdir().unwrap();
 /// let mut recorder = Recorder::open(folder.path(), LogMark::default(), &Quiet)?;
@@ -34,7 +34,7 @@ impl Observer for Quiet {}
 /// let mark = recorder.end();
 /// drop(recorder);
 ///
-/// let from = mark.resume(folder.path(), Loss::End)?;
+/// let from = mark.resume(folder.path(), Tail::Unsynced)?;
 /// assert_eq!(Recorder::open(folder.path(), from, &Quiet)?.end(), mark);
 /// # Ok::<(), formant_runtime::RuntimeError>(())
 /// ```
@@ -90,7 +90,7 @@ impl<'o> Recorder<'o> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{EVENTS_FILE, Loss};
+    use crate::{EVENTS_FILE, Tail};
     use std::fs::OpenOptions;
     use std::io::Write;
     use std::sync::Mutex;
@@ -107,7 +107,11 @@ mod tests {
     fn what_a_mark_does_not_know_of_is_cut_off() {
         let folder = tempfile::tempdir().unwrap();
         let open = |mark: LogMark| {
-            Recorder::open(folder.path(), mark.resume(folder.path(), Loss::End).unwrap(), &Quiet)
+            Recorder::open(
+                folder.path(),
+                mark.resume(folder.path(), Tail::Unsynced).unwrap(),
+                &Quiet,
+            )
         };
         let event = Event::RunFinished { seconds: 1.0 };
         let mut recorder = open(LogMark::default()).unwrap();

@@ -2,7 +2,7 @@
 
 use crate::checkpoint::{CHECKPOINT_FILE, Checkpoint};
 use crate::event::{Event, RunStarted};
-use crate::event_log::{EVENTS_FILE, Loss};
+use crate::event_log::{EVENTS_FILE, Tail};
 use crate::{RunPlan, RuntimeError};
 use serde_json::Value;
 use std::fs::File;
@@ -36,7 +36,7 @@ pub(crate) fn checkpoint(
     let Ok(Event::RunStarted(header)) = serde_json::from_str(&header) else {
         return Err(damaged("its first line does not open a run"));
     };
-    checkpoint.log.resume(run_dir, Loss::Nothing)?;
+    checkpoint.log.resume(run_dir, Tail::Synced)?;
     if checkpoint.method >= header.methods.len() {
         return Err(RuntimeError::Complete { path: run_dir.into() });
     }

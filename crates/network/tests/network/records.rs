@@ -1,6 +1,7 @@
 //! What the logs of a server and its clients say, and what a report makes of it.
 
 use crate::house::House;
+use formant_network::client::Source;
 use formant_report::{RunLog, html, markdown, rows};
 use formant_runtime::EVENTS_FILE;
 use formant_runtime::event::{Event, RunStarted};
@@ -72,23 +73,42 @@ async fn a_client_knows_its_own_data_and_how_long_it_took() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn both_sides_record_a_refusal_in_the_same_words() {
+    let mut house = House::new(2, "fedavg", "");
+    let sizes = [0, 1].map(|client| match house.share(client) {
+        Source::Share(share) => share.train().len(),
+        Source::Rehearse { .. } => 0,
+    });
+    assert_ne!(sizes[0], sizes[1]);
+    let (most, refused) = (sizes[0].min(sizes[1]), usize::from(sizes[1] > sizes[0]));
+    house.set("server", "max_samples", most as i64);
+    let (end, _) = house.run().await;
+    assert_eq!((end.rounds, end.stopped), (3, None));
+    let server = house.folder.path().join("server");
+    let recorded = refusals(&server);
+    assert_eq!(recorded.len(), 3, "once a round: {recorded:?}");
+    let own = refusals(&house.client_folder(refused));
+    // In the last round, the run may be over before it hears of it.
+    assert!((2..=3).contains(&own.len()), "{own:?}");
+    for (round, line) in own.iter().enumerate() {
+        assert_eq!(line, &recorded[round]);
+        let Event::Refused { client, round: answered, bytes, reason, detail, .. } = line else {
+            panic!("{line:?}")
+        };
+        assert_eq!((*client, *answered, &**reason), (refused, round + 1, "samples"));
+        let plausible = format!("from 1 to {most} are plausible");
+        assert!(bytes.is_some() && detail.as_ref().unwrap().contains(&plausible), "{detail:?}");
+    }
+    assert!(refusals(&house.client_folder(1 - refused)).is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_upload_that_is_refused_is_not_a_phase_that_failed() {
     // No client may move at all, so no upload counts, and the run is given up.
     let house = House::new(2, "fedavg", "max_norm_ratio = 1e-9");
     let (end, _) = house.run().await;
     assert_eq!(end.rounds, 0);
     let server = house.folder.path().join("server");
-    let recorded = refusals(&server);
-    assert_eq!(recorded.len(), 2);
-    for client in 0..2 {
-        let own = refusals(&house.client_folder(client));
-        let [Event::Refused { client: who, reason, detail, bytes, .. }] = &own[..] else {
-            panic!("{own:?}")
-        };
-        assert_eq!((*who, &**reason), (client, "norm"));
-        assert!(bytes.is_some() && detail.as_ref().unwrap().contains("from the broadcast"));
-        assert!(recorded.contains(&own[0]), "{recorded:?} has {own:?}");
-    }
-    // An upload that is refused is not a phase that failed.
+    assert_eq!(refusals(&server).len(), 2);
     let log = RunLog::read(&server.join(EVENTS_FILE)).unwrap();
     let row = rows(&log).remove(0);
     assert_eq!((row.failed_phases, row.refused, row.refused_by_reason["norm"]), (0, 2, 2));
