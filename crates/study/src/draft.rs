@@ -76,7 +76,10 @@ mod tests {
 
     #[test]
     fn later_changes_win() {
-        let mut draft = Draft::new("rounds = 3\n[[method]]\nname = \"local\"".parse().unwrap(), &Zoo::standard());
+        let mut draft = Draft::new(
+            "rounds = 3\n[[method]]\nname = \"local\"".parse().unwrap(),
+            &Zoo::standard(),
+        );
         draft.change(Override::new(&["rounds"], 4));
         assert_eq!(draft.experiment(&[]).unwrap().rounds, 4);
         assert_eq!(draft.experiment(&[Override::new(&["rounds"], 5)]).unwrap().rounds, 5);
