@@ -33,7 +33,7 @@ const KEYS: &[Key] = &[
         "deadline",
         Kind::Form(&MAYBE_TIME),
         Preset::Unset,
-        "after this long a round closes with what is there, e.g. \"60s\" or \"5min\"; unset: never",
+        "after this long a round closes with what is there; unset: never",
     ),
     key(
         "late",

@@ -32,13 +32,13 @@ const LINK_KEYS: &[Key] = &[
         "up",
         Kind::Form(&MAYBE_RATE),
         Preset::Unset,
-        "bytes a second from the median client, e.g. \"1MB\" or \"8Mbit\"; unset: no limit",
+        "rate from the median client; unset: no limit",
     ),
     key(
         "down",
         Kind::Form(&MAYBE_RATE),
         Preset::Unset,
-        "bytes a second to the median client; unset: no limit",
+        "rate to the median client; unset: no limit",
     ),
     key(
         "spread",

@@ -20,7 +20,7 @@ const KEYS: &[Key] = &[
         "memory",
         Kind::Form(&SIZE),
         Preset::Text("512MiB"),
-        "client states beyond this are kept on disk, e.g. \"1GiB\" or \"512MiB\"",
+        "client states beyond this are kept on disk",
     ),
     key("checkpoint_every", whole(1), Preset::Integer(10), "rounds between checkpoints"),
     key(
@@ -33,7 +33,7 @@ const KEYS: &[Key] = &[
         "keep_limit",
         Kind::Form(&SIZE),
         Preset::Text("4GiB"),
-        "models beyond this are not kept, e.g. \"10GiB\"; generic ones come first, then the personal ones of one method after the other",
+        "models beyond this are not kept; generic ones come first, then the personal ones of one method after the other",
     ),
 ];
 

@@ -8,7 +8,7 @@ use formant_model::Card;
 use formant_numerics::{Cpu, Engine, Part};
 use formant_runtime::event::{ClientSize, FORMAT, MethodInfo, RunStarted};
 use formant_runtime::{Footprint, Load, RunPlan, Scored, Task};
-use toml::Table;
+use toml::{Table, Value};
 
 impl Experiment {
     /// Wires everything up.
@@ -185,7 +185,19 @@ impl OneMethod {
     }
 }
 
-/// TOML has no null and JSON no dates; nothing else is lost.
+/// A table of an experiment as JSON; it holds no dates, and no number that is not finite.
 fn json(table: &Table) -> serde_json::Value {
-    serde_json::to_value(table).unwrap_or_default()
+    table.iter().map(|(key, value)| (key.clone(), json_value(value))).collect()
+}
+
+fn json_value(value: &Value) -> serde_json::Value {
+    match value {
+        Value::String(text) => text.as_str().into(),
+        Value::Integer(number) => (*number).into(),
+        Value::Float(number) => (*number).into(),
+        Value::Boolean(flag) => (*flag).into(),
+        Value::Datetime(date) => date.to_string().into(),
+        Value::Array(values) => values.iter().map(json_value).collect(),
+        Value::Table(table) => json(table),
+    }
 }

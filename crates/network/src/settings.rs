@@ -50,7 +50,7 @@ pub const SERVER: &[Key] = &[
         "max_upload",
         Kind::Form(&SIZE),
         Default::Unset,
-        "largest upload, such as \"64MiB\"; without it, four times the first broadcast and 1 MiB",
+        "largest upload; without it, four times the first broadcast and 1 MiB",
     ),
     key(
         "max_norm_ratio",
@@ -70,12 +70,7 @@ pub const SERVER: &[Key] = &[
         Default::Text(UploadPrecision::F32.word()),
         "f16 halves uploads and rounds their parameters",
     ),
-    key(
-        "chunk",
-        Kind::Form(&CHUNK),
-        Default::Text("256KiB"),
-        "bytes in one message of a transfer, from 1 KiB to 2 MiB",
-    ),
+    key("chunk", Kind::Form(&CHUNK), Default::Text("256KiB"), "bytes in one message of a transfer"),
     key(
         "idle_timeout",
         Kind::Form(&TIME),
@@ -118,7 +113,7 @@ const SIZE: Form = Form {
 };
 
 const CHUNK: Form = Form {
-    description: "from \"1KiB\" to \"2MiB\"",
+    description: "a size from \"1KiB\" to \"2MiB\"",
     accepts: |text| parse_bytes(text).is_some_and(|size| (1 << 10..=2 << 20).contains(&size)),
 };
 
