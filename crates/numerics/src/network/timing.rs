@@ -2,7 +2,6 @@
 
 #![expect(
     clippy::disallowed_types,
-    clippy::disallowed_methods,
     reason = "the one clock in this crate: off unless the benchmark switches it on, and no result depends on it"
 )]
 
