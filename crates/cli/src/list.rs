@@ -2,6 +2,7 @@
 
 use crate::args::{InitArgs, JsonArgs, MethodsArgs, MethodsCommand};
 use crate::output::{pasteable, print, print_json};
+use crate::program;
 use anyhow::bail;
 use formant_methods::schema::Key;
 use formant_methods::{ALLOW_DEGENERATE, Entry, Zoo};
@@ -48,7 +49,7 @@ pub(crate) fn methods(args: &MethodsArgs, zoo: &Zoo) -> anyhow::Result<ExitCode>
         )?;
     }
     writeln!(text, "\nGM: trains a generic model; PM: trains a personal model for each client")?;
-    writeln!(text, "more: formant methods show NAME")?;
+    writeln!(text, "more: {} methods show NAME", program::name())?;
     print(&text)?;
     Ok(ExitCode::SUCCESS)
 }
@@ -187,6 +188,6 @@ pub(crate) fn init(args: &InitArgs, zoo: &Zoo) -> anyhow::Result<ExitCode> {
     }
     files::write(&args.file, formant_experiment::template(zoo).as_bytes(), Synced::Content)?;
     let (written, pasted) = (args.file.display(), pasteable(&args.file));
-    print(&format!("wrote {written}\nrun it with: formant run {pasted}\n"))?;
+    print(&format!("wrote {written}\nrun it with: {} run {pasted}\n", program::name()))?;
     Ok(ExitCode::SUCCESS)
 }

@@ -4,6 +4,7 @@ use crate::args::{ExperimentArgs, RunArgs};
 use crate::folder;
 use crate::interrupt::stop_flag;
 use crate::output::{colour_on_stdout, note, pasteable, print, print_json};
+use crate::program;
 use crate::progress::Bars;
 use anyhow::Context;
 use formant_experiment::{Experiment, Override, QUICKSTART};
@@ -38,7 +39,8 @@ pub(crate) fn run(args: RunArgs, zoo: &Zoo) -> anyhow::Result<ExitCode> {
     }
     let outcome = sim::run(&plan, &run_dir, &bars, &*stop_flag()?)?;
     if outcome == Outcome::Interrupted {
-        note!("interrupted; go on with: formant run --resume {}", pasteable(&run_dir));
+        let (program, run_dir) = (program::name(), pasteable(&run_dir));
+        note!("interrupted; go on with: {program} run --resume {run_dir}");
         return Ok(ExitCode::from(130));
     }
     let log = RunLog::read(&run_dir.join(EVENTS_FILE))?;
@@ -94,13 +96,14 @@ fn next(log: &RunLog, run_dir: &Path) -> String {
     let predict = personal.filter(|_| is_near).map_or(String::new(), |model| {
         format!("            formant evaluate {model} --data {}\n", log.started.dataset)
     });
-    format!(
+    let text = format!(
         "
 next        formant run --set data.alpha=0.1        clients that differ more
             formant data show                       who holds which labels
             formant init                            an experiment of your own
 {predict}"
-    )
+    );
+    program::renamed(&text).into_owned()
 }
 
 /// Says which models are not kept because they would pass the limit, with their size.

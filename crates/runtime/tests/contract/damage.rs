@@ -1,15 +1,16 @@
 //! Files that were cut, changed, lost or taken by another process: the error names file and remedy.
 
 use crate::digits::resealed;
-use crate::problem::{Case, DENSE, Folder, plan_of};
+use crate::standard::{case, plan_of};
 use formant_runtime::event::Event;
 use formant_runtime::{CHECKPOINT_FILE, EVENTS_FILE, Observer, RunPlan, sim};
+use formant_testing::{DENSE, Folder};
 use std::fs;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 
 fn plan() -> RunPlan {
-    Case { method: "name = \"ditto\"".into(), network: DENSE }.plan()
+    case("name = \"ditto\"", DENSE).plan()
 }
 
 /// A run that was interrupted after its second round.

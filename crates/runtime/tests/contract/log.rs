@@ -1,9 +1,10 @@
 //! The log is enough: it opens with the resolved experiment, and every table follows from it.
 
-use crate::problem::{Case, DENSE, FEDERATION, Folder, cases, experiment, plan_of};
+use crate::standard::{case, cases, experiment, plan_of};
 use formant_report::{Row, RunLog, rows};
 use formant_runtime::event::{Evaluated, Event, Phase};
 use formant_runtime::{EVENTS_FILE, RunPlan, Scored};
+use formant_testing::{DENSE, Folder, federation};
 
 fn table(folder: &Folder) -> Vec<Row> {
     rows(&RunLog::read(&folder.file(EVENTS_FILE)).unwrap())
@@ -30,7 +31,7 @@ fn the_log_opens_with_everything_needed_to_run_it_again() {
     )
     .unwrap();
     let repeated = Folder::new();
-    repeated.run(&again.plan_on(FEDERATION.clone()).unwrap()).unwrap();
+    repeated.run(&again.plan_on(federation().clone()).unwrap()).unwrap();
     assert_eq!(repeated.result(), folder.result());
 }
 
@@ -129,10 +130,10 @@ fn check_work(folder: &Folder, plan: &RunPlan) {
 
 #[test]
 fn the_validation_split_never_sees_a_test_sample() {
-    let case = Case { method: "name = \"ditto\"".into(), network: DENSE };
+    let case = case("name = \"ditto\"", DENSE);
     let plan = case.plan_with(|p| p.evaluation.split = Scored::Validation);
     let validation: Vec<f64> =
-        FEDERATION.clients.iter().map(|c| c.validation.len() as f64).collect();
+        federation().clients.iter().map(|c| c.validation.len() as f64).collect();
     assert_eq!(plan.scored_globally() as f64, validation.iter().sum::<f64>());
     let folder = Folder::new();
     folder.run(&plan).unwrap();

@@ -8,9 +8,9 @@
 mod child;
 mod executor;
 mod pipe;
-#[path = "../contract/problem.rs"]
-#[expect(dead_code, reason = "the problem has more helpers than this suite needs")]
-mod problem;
+#[path = "../contract/standard.rs"]
+#[expect(dead_code, reason = "there are more helpers than this suite needs")]
+mod standard;
 mod suite;
 
 use std::process::ExitCode;

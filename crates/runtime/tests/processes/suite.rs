@@ -1,13 +1,14 @@
 //! Threads and processes, compared.
 
 use crate::executor::Processes;
-use crate::problem::{DENSE, FEDERATION, Fate, Folder, StopAfter, WITH_BUFFERS, cases};
+use crate::standard::cases;
 use formant_experiment::Experiment;
 use formant_methods::Zoo;
 use formant_runtime::event::Event;
 use formant_runtime::executor::{Executor, Threads};
 use formant_runtime::sim::{self, Outcome};
 use formant_runtime::{Observer, Quiet, RunPlan, RuntimeError};
+use formant_testing::{DENSE, Fate, Folder, StopAfter, WITH_BUFFERS, federation};
 use serde_json::Value;
 use std::fmt::Write as _;
 use std::sync::atomic::AtomicBool;
@@ -47,7 +48,7 @@ fn named(methods: &[&str]) -> Vec<String> {
 pub(crate) fn plan_of(experiment: &str) -> RunPlan {
     let experiment =
         Experiment::parse(&experiment.parse().unwrap(), &[], &Zoo::standard()).unwrap();
-    experiment.plan_on(FEDERATION.clone()).unwrap()
+    experiment.plan_on(federation().clone()).unwrap()
 }
 
 /// Runs on threads or on processes.
@@ -103,8 +104,8 @@ fn compare(text: &str) -> Fate {
 
 fn every_method_gives_the_bits_of_threads() {
     for network in [DENSE, WITH_BUFFERS] {
-        let cases = cases().into_iter().filter(|case| case.network == network);
-        let methods: Vec<String> = cases.map(|case| case.method).collect();
+        let cases = cases().into_iter().filter(|case| case.network() == network);
+        let methods: Vec<String> = cases.map(|case| case.method().to_owned()).collect();
         let fate = compare(&experiment(&methods, network, ""));
         assert_eq!(fate.fingerprints.len(), methods.len());
     }
