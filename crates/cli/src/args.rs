@@ -223,6 +223,16 @@ pub(crate) enum Rank {
     Both,
 }
 
+impl From<Rank> for formant_study::Rank {
+    fn from(rank: Rank) -> Self {
+        match rank {
+            Rank::Gm => Self::Gm,
+            Rank::Pm => Self::Pm,
+            Rank::Both => Self::Both,
+        }
+    }
+}
+
 #[derive(Debug, Args)]
 pub(crate) struct ReportArgs {
     /// Run folder

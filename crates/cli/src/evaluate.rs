@@ -4,10 +4,10 @@ use crate::args::predict::EvaluateArgs;
 use crate::output::{markdown_table, note, print, print_json};
 use crate::predict::{announce, model_json, notes, open};
 use crate::progress::LateBar;
-use crate::run::grouped;
 use anyhow::bail;
 use formant_data::{CATALOGUE, Source};
-use formant_model::{Metrics, labels};
+use formant_model::{Metrics, Mistake, labels};
+use formant_runtime::quantity::count;
 use serde_json::json;
 use std::process::ExitCode;
 
@@ -95,7 +95,7 @@ fn page(metrics: &Metrics, names: &[String]) -> String {
     let pair = |name: &str, value: String| vec![name.to_owned(), value];
     let scores = [
         text(&["score", ""]),
-        pair("samples", grouped(metrics.samples)),
+        pair("samples", count(metrics.samples as u64)),
         pair("accuracy", figure(metrics.accuracy)),
         pair("balanced accuracy", figure(metrics.balanced_accuracy)),
         pair("macro-F1", figure(metrics.macro_f1)),
@@ -107,7 +107,7 @@ fn page(metrics: &Metrics, names: &[String]) -> String {
     for (name, class) in names.iter().zip(&metrics.classes) {
         classes.push(vec![
             name.clone(),
-            grouped(class.support as usize),
+            count(class.support),
             figure(class.precision),
             figure(class.recall),
             figure(class.f1),
@@ -138,11 +138,11 @@ fn worst(metrics: &Metrics, names: &[String]) -> String {
     let mistakes = metrics.mistakes();
     let header = ["most frequent mistakes: right", "predicted", "samples", "of its class"];
     let mut rows = vec![header.map(ToOwned::to_owned).to_vec()];
-    for (right, predicted, count) in mistakes.iter().take(MOST_CONFUSIONS) {
-        let share = 100.0 * *count as f64 / metrics.classes[*right].support as f64;
+    for &Mistake { right, predicted, count } in mistakes.iter().take(MOST_CONFUSIONS) {
+        let share = 100.0 * count as f64 / metrics.classes[right].support as f64;
         rows.push(vec![
-            names[*right].clone(),
-            names[*predicted].clone(),
+            names[right].clone(),
+            names[predicted].clone(),
             count.to_string(),
             format!("{share:.1} %"),
         ]);

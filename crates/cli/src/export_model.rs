@@ -4,10 +4,10 @@ use crate::args::model::ExportArgs;
 use crate::folder::check_empty;
 use crate::output::{markdown_table, pasteable, print, print_json};
 use crate::progress::LateBar;
-use crate::run::grouped;
 use anyhow::bail;
 use formant_model::{Card, Format, ModelFile, folder};
 use formant_runtime::files;
+use formant_runtime::quantity::count;
 use serde_json::{Value, json};
 use std::collections::HashSet;
 use std::fmt::Write as _;
@@ -132,7 +132,7 @@ fn said(args: &ExportArgs, written: &[Written]) -> anyhow::Result<String> {
             file.card.method.label.clone(),
             file.card.role.word(),
             file.card.round.to_string(),
-            grouped(file.bytes),
+            count(file.bytes as u64),
         ]
     }));
     let mut text = markdown_table(&cells);

@@ -3,10 +3,10 @@
 use crate::args::predict::{ModelArgs, PredictArgs};
 use crate::output::{note, print};
 use crate::progress::LateBar;
-use crate::run::grouped;
 use formant_data::{Fitting, Source};
 use formant_model::{Card, ModelFile, Predictor, Role, folder, known_labels, ranking};
-use formant_numerics::Shape;
+use formant_numerics::{Shape, Size};
+use formant_runtime::quantity::count;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::process::ExitCode;
@@ -103,23 +103,23 @@ pub(crate) fn model_json(card: &Card) -> anyhow::Result<Value> {
 
 /// What had to be done to the images, in a few words.
 pub(crate) fn notes(fitting: &Fitting, skipped: &[String], shape: Shape, all: usize) {
-    if let Some((width, height)) = fitting.size {
+    if let Some(Size { height, width }) = fitting.size {
         let others = if fitting.sizes_differ { " and other sizes" } else { "" };
         note!(
             "note: {} of {} images were cropped and resized, from {width}x{height}{others} to {}x{} pixels",
-            grouped(fitting.resized),
-            grouped(all),
+            count(fitting.resized as u64),
+            count(all as u64),
             shape.width,
             shape.height
         );
     }
-    for (count, from, to) in
+    for (number, from, to) in
         [(fitting.to_grey, "in colour", "grey"), (fitting.to_colour, "grey", "coloured")]
     {
-        if count > 0 {
-            let (count, all) = (grouped(count), grouped(all));
+        if number > 0 {
+            let (number, all) = (count(number as u64), count(all as u64));
             note!(
-                "note: {count} of {all} images were {from} and were made {to} as the model needs them"
+                "note: {number} of {all} images were {from} and were made {to} as the model needs them"
             );
         }
     }

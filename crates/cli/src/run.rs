@@ -6,22 +6,25 @@ use crate::interrupt::stop_flag;
 use crate::output::{colour_on_stdout, note, pasteable, print, print_json};
 use crate::progress::Bars;
 use anyhow::Context;
-use formant_experiment::{Experiment, Override, QUICKSTART, choose_methods};
+use formant_experiment::{Experiment, Override, QUICKSTART};
+use formant_methods::Zoo;
 use formant_model::folder::MODELS;
-use formant_report::{RunLog, readable_bytes};
+use formant_report::RunLog;
+use formant_runtime::quantity::{bytes, count};
 use formant_runtime::sim::{self, Outcome};
 use formant_runtime::{EVENTS_FILE, RunPlan};
+use formant_study::Draft;
 use std::fmt::Write as _;
 use std::path::Path;
 use std::process::ExitCode;
 
-pub(crate) fn run(args: RunArgs) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(args: RunArgs, zoo: &Zoo) -> anyhow::Result<ExitCode> {
     // Everything that can be refused is refused before a folder is made.
     let (plan, run_dir) = if let Some(run_dir) = args.resume {
-        let experiment = folder::resumed_experiment(&run_dir, &threads(args.threads))?;
+        let experiment = folder::resumed_experiment(&run_dir, &threads(args.threads), zoo)?;
         (experiment.plan()?, run_dir)
     } else {
-        let experiment = experiment(&args.experiment, &threads(args.threads))?;
+        let experiment = experiment(&args.experiment, &threads(args.threads), zoo)?;
         if let Some(out) = &args.out {
             folder::check_unused(out)?;
         }
@@ -114,50 +117,41 @@ fn models_left_out(plan: &RunPlan) -> Option<String> {
         "note: {what} of {} ({}) are not kept: all models would take {}, and runtime.keep_limit is {}
       --set runtime.keep_limit={}GB keeps them",
         labels.join(", "),
-        readable_bytes(beyond),
-        readable_bytes(all),
-        readable_bytes(plan.keep_limit),
+        bytes(beyond),
+        bytes(all),
+        bytes(plan.keep_limit),
         all.div_ceil(1_000_000_000),
     ))
 }
 
-/// The experiment of the command line.
-pub(crate) fn experiment(args: &ExperimentArgs, more: &[Override]) -> anyhow::Result<Experiment> {
-    experiment_or(args, more, QUICKSTART)
-}
-
-/// The experiment of the command line, or one that is built in.
-pub(crate) fn experiment_or(
+/// The experiment of the command line, with some more changes.
+pub(crate) fn experiment(
     args: &ExperimentArgs,
     more: &[Override],
-    built_in: &str,
+    zoo: &Zoo,
 ) -> anyhow::Result<Experiment> {
-    let mut table = match &args.experiment {
-        Some(path) => Experiment::read_table(path)?,
-        None => built_in.parse().context("the built-in experiment")?,
+    Ok(draft(args, QUICKSTART, zoo)?.experiment(more)?)
+}
+
+/// The experiment of the command line, or one that is built in, for a study to vary.
+pub(crate) fn draft(args: &ExperimentArgs, built_in: &str, zoo: &Zoo) -> anyhow::Result<Draft> {
+    let mut draft = match &args.experiment {
+        Some(path) => Draft::read(path, zoo)?,
+        None => Draft::new(built_in.parse().context("the built-in experiment")?, zoo),
     };
-    choose_methods(&mut table, &args.methods)?;
-    let mut overrides = Vec::new();
+    draft.choose_methods(&args.methods)?;
     for text in &args.set {
-        overrides.push(Override::parse(text)?);
+        draft.change(Override::parse(text)?);
     }
     if let Some(seed) = args.seed {
-        overrides.push(Override::new(&["seed"], seed));
+        draft.change(Override::new(&["seed"], seed));
     }
     if let Some(dir) = &args.data_dir {
         // A resumed run must find the data from wherever it is resumed.
         let dir = std::path::absolute(dir).unwrap_or_else(|_| dir.clone());
-        overrides.push(Override::new(&["data", "dir"], dir.display().to_string()));
+        draft.change(Override::new(&["data", "dir"], dir.display().to_string()));
     }
-    overrides.extend_from_slice(more);
-    let parsed = Experiment::parse(&table, &overrides);
-    match &args.experiment {
-        // The file is to blame only for what is wrong without the command line's changes too.
-        Some(path) if parsed.is_err() && Experiment::parse(&table, &[]).is_err() => {
-            parsed.with_context(|| path.display().to_string())
-        }
-        _ => Ok(parsed?),
-    }
+    Ok(draft)
 }
 
 /// `--threads` as a change to the experiment.
@@ -176,24 +170,11 @@ pub(crate) fn introduction(plan: &RunPlan) -> String {
             n => format!("{n} methods"),
         },
         header.dataset,
-        grouped(header.parameters),
+        count(header.parameters as u64),
         header.clients.len(),
-        grouped(images),
+        count(images as u64),
         header.rounds,
         plan.threads,
         if plan.threads == 1 { "" } else { "s" },
     )
-}
-
-/// `44426` as `44,426`.
-pub(crate) fn grouped(number: usize) -> String {
-    let digits = number.to_string();
-    let mut text = String::new();
-    for (i, digit) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
 }

@@ -4,16 +4,17 @@ use crate::args::network::ServeArgs;
 use crate::output::{pasteable, print};
 use crate::service::{block_on, interrupted, start_log};
 use anyhow::Context;
+use formant_methods::Zoo;
 use formant_network::ServerSettings;
 use formant_network::identity::ServerIdentity;
 use formant_network::server::{RunningServer, Trust};
 use std::fmt::Write as _;
 use std::process::ExitCode;
 
-pub(crate) fn serve(args: &ServeArgs) -> anyhow::Result<ExitCode> {
+pub(crate) fn serve(args: &ServeArgs, zoo: &Zoo) -> anyhow::Result<ExitCode> {
     start_log(args.log);
     let (experiment, mut settings) =
-        ServerSettings::read(&args.file).with_context(|| args.file.display().to_string())?;
+        ServerSettings::read(&args.file, zoo).with_context(|| args.file.display().to_string())?;
     if let Some(state) = &args.state {
         settings.state.clone_from(state);
     }

@@ -16,7 +16,7 @@ pub struct CatalogueEntry {
     pub classes: usize,
     /// A name for every class.
     pub class_names: &'static [&'static str],
-    /// One normalisation a channel.
+    /// One normalisation per channel.
     pub normalisation: &'static [Normalisation],
     /// The folder of its files below the data folder; empty when it needs none.
     pub folder: &'static str,
@@ -25,7 +25,7 @@ pub struct CatalogueEntry {
     /// How the files are read.
     pub(crate) format: Format,
     /// Most samples a training file and a test file hold: this bounds what is read into memory,
-    /// whatever the header of a file claims.
+    /// even if the header of a file claims more.
     pub(crate) most_samples: [usize; 2],
 }
 
@@ -36,7 +36,7 @@ pub(crate) enum Format {
     Embedded,
     /// Images and labels in separate files.
     Idx,
-    /// One record an image: label bytes, of which the last is the class, then pixels.
+    /// One record per image: label bytes, of which the last is the class, then pixels.
     Cifar { label_bytes: usize },
 }
 
@@ -124,12 +124,30 @@ pub const CATALOGUE: &[CatalogueEntry] = &[
     },
 ];
 
-/// The entry of a name.
-pub(crate) fn entry(name: &str) -> Result<&'static CatalogueEntry, DataError> {
-    CATALOGUE.iter().find(|entry| entry.name == name).ok_or_else(|| DataError::UnknownDataset {
-        name: name.to_string(),
-        known: CATALOGUE.iter().map(|entry| entry.name).collect::<Vec<_>>().join(", "),
-    })
+impl CatalogueEntry {
+    /// The entry of a name.
+    pub fn named(name: &str) -> Result<&'static Self, DataError> {
+        CATALOGUE.iter().find(|entry| entry.name == name).ok_or_else(|| DataError::UnknownDataset {
+            name: name.to_string(),
+            known: CATALOGUE.iter().map(|entry| entry.name).collect::<Vec<_>>().join(", "),
+        })
+    }
+
+    /// What is known of the dataset without its files.
+    pub fn description(&self) -> Description {
+        Description {
+            shape: self.shape,
+            class_names: self.class_names.iter().map(ToString::to_string).collect(),
+            normalisation: self.normalisation.to_vec(),
+        }
+    }
+}
+
+/// The catalogue has a name once.
+impl PartialEq for CatalogueEntry {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
+    }
 }
 
 /// What is known of a dataset without its files.
@@ -139,7 +157,7 @@ pub struct Description {
     pub shape: Shape,
     /// A name for every class.
     pub class_names: Vec<String>,
-    /// One normalisation a channel.
+    /// One normalisation per channel.
     pub normalisation: Vec<Normalisation>,
 }
 
@@ -152,12 +170,7 @@ pub struct Description {
 /// # Ok::<(), formant_data::DataError>(())
 /// ```
 pub fn description(name: &str) -> Result<Description, DataError> {
-    let entry = entry(name)?;
-    Ok(Description {
-        shape: entry.shape,
-        class_names: entry.class_names.iter().map(ToString::to_string).collect(),
-        normalisation: entry.normalisation.to_vec(),
-    })
+    Ok(CatalogueEntry::named(name)?.description())
 }
 
 const MNIST_NORMALISATION: &[Normalisation] = &[Normalisation::new(0.1307, 0.3081)];

@@ -27,7 +27,7 @@ use std::path::Path;
 pub struct Portion {
     /// Channel after channel within an image.
     pub pixels: Vec<u8>,
-    /// One class an image.
+    /// One class per image.
     pub labels: Vec<u16>,
 }
 
@@ -66,7 +66,7 @@ pub struct Share {
     shape: Shape,
     /// Train, validation and test.
     parts: [Portion; 3],
-    /// Where it came from, for what an error has to say.
+    /// Where it came from, for error messages.
     origin: String,
 }
 
@@ -118,7 +118,7 @@ impl Share {
         Ok(Self { shape: samples.shape(), parts, origin: format!("client {client}") })
     }
 
-    /// Reads a share. Whatever is wrong with the file is an error that names the tensor.
+    /// Reads a share. Anything wrong with the file is an error that names the tensor.
     pub fn read(path: &Path) -> Result<Self, DataError> {
         let fail = |source: io::Error| file_error("read", path, source);
         if !fs::metadata(path).map_err(fail)?.is_file() {
@@ -207,7 +207,7 @@ impl Share {
         }
         for (name, part) in PARTS.iter().zip(&self.parts) {
             if let Some(i) = part.labels.iter().position(|&label| usize::from(label) >= classes) {
-                let found = format!("{name}.labels[{i}] = {} is no class", part.labels[i]);
+                let found = format!("{name}.labels[{i}] = {} is not a class", part.labels[i]);
                 let remedy = format!(
                     "there are {classes} classes: number them from 0 to {}",
                     classes.saturating_sub(1)
@@ -247,7 +247,7 @@ impl Share {
         Ok((dataset, ClientData { train, validation, test }))
     }
 
-    /// Something to train on, and no more than can be numbered.
+    /// An error unless there is something to train on and every sample can be numbered.
     fn check_extent(&self) -> Result<(), DataError> {
         if self.shape.is_empty() {
             let found =

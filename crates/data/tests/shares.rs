@@ -133,7 +133,10 @@ fn every_damage_is_named() {
             &[images, ("train.labels", Dtype::U8, &[2], &zeros[..2])],
             "2 entries, but train.images 1",
         ),
-        (&[images, ("train.labels", Dtype::I64, &[1], &minus)], "train.labels[0] = -1 is no class"),
+        (
+            &[images, ("train.labels", Dtype::I64, &[1], &minus)],
+            "train.labels[0] = -1 is not a class",
+        ),
         (&[images, ("train.labels", Dtype::I32, &[1], &huge)], "train.labels[0] = 65536 is no"),
         (
             &[
@@ -173,7 +176,7 @@ fn files_that_cannot_be_read_are_named() {
     for cut in [0, 4, 100, whole.len() - 1] {
         std::fs::write(&path, &whole[..cut]).unwrap();
         let message = message();
-        assert!(message.contains("client.safetensors: it is no whole"), "{message}");
+        assert!(message.contains("client.safetensors: it is not a complete"), "{message}");
         assert!(message.contains("\nhint: write the file again"), "{message}");
     }
     let message = Share::read(dir.path()).unwrap_err().to_string();
@@ -185,7 +188,7 @@ fn files_that_cannot_be_read_are_named() {
 #[test]
 fn what_does_not_fit_the_experiment_is_refused() {
     let message = share().check(SHAPE, 10).unwrap_err().to_string();
-    assert!(message.contains("train.labels[1] = 300 is no class"), "{message}");
+    assert!(message.contains("train.labels[1] = 300 is not a class"), "{message}");
     assert!(message.contains("\nhint: there are 10 classes"), "{message}");
     let known = description("mnist").unwrap();
     let message = share().into_dataset("x", &known).unwrap_err().to_string();

@@ -5,6 +5,7 @@
 //! [`Cpu`](crate::Cpu), is the default and the oracle; bits are promised per engine.
 
 use crate::{Model, Network, NumericsError, Objective, Output, Part, Rng, Samples, Sgd};
+use serde::{Deserialize, Serialize};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Samples in one batch when a set is scored.
@@ -82,7 +83,7 @@ pub struct Phase<'p, 'b> {
 }
 
 /// How many samples a model gets right, and the sum of its cross-entropies.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Tally {
     /// Samples that are classified right.
     pub right: usize,
@@ -99,7 +100,7 @@ impl Tally {
 }
 
 /// How much work a phase did.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Meter {
     /// Samples that went forward and backward.
     pub samples: u64,

@@ -44,6 +44,6 @@ pub use objective::{Loss, Objective, Spectral, Term, Weighted};
 pub use rng::{Rng, Stream};
 pub use samples::{Normalisation, Samples};
 pub use sgd::Sgd;
-pub use shape::Shape;
+pub use shape::{Shape, Size};
 pub use spectral::{Form, Length, Scope, SpectralDivergence, Spectrum};
 pub use term::{Differentiable, Linear, Proximal};

@@ -40,7 +40,6 @@ pub use log::{
     Activity, Evaluation, Failure, Finish, MethodLog, Models, PhaseTotals, RoundLog, RunLog,
 };
 pub use markdown::markdown;
-pub use quantity::bytes as readable_bytes;
 pub use seeds::{SeedRow, Spread, over_seeds, seed_table};
 pub use summary::{CandidateRow, Row, rows};
 pub use table::table;

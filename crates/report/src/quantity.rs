@@ -1,4 +1,6 @@
-//! Figures as people read them.
+//! Figures and texts as people read them in a report.
+
+pub(crate) use formant_runtime::quantity::{bytes, count};
 
 /// A fraction in percent with one decimal, without the sign: `97.4`.
 pub(crate) fn percent(fraction: f64) -> String {
@@ -23,39 +25,6 @@ pub(crate) fn duration(seconds: f64) -> String {
     }
     let minutes = (seconds / 60.0).round() as u64;
     format!("{}h {:02}m", count(minutes / 60), minutes % 60)
-}
-
-/// A size in decimal units: `512 B`, `178 kB`, `3.5 MB`.
-pub fn bytes(size: u64) -> String {
-    if size < 1000 {
-        return format!("{size} B");
-    }
-    let mut size = size as f64 / 1000.0;
-    let mut units = ["kB", "MB", "GB", "TB"].into_iter().peekable();
-    while let Some(unit) = units.next() {
-        if size < 999.5 || units.peek().is_none() {
-            return if size < 9.95 {
-                format!("{size:.1} {unit}")
-            } else {
-                format!("{size:.0} {unit}")
-            };
-        }
-        size /= 1000.0;
-    }
-    String::new()
-}
-
-/// A whole number with its thousands set apart: `44,426`.
-pub(crate) fn count(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
-    for (place, digit) in digits.chars().enumerate() {
-        if place > 0 && (digits.len() - place).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
 }
 
 /// `1 round`, `2 rounds`.
@@ -92,23 +61,6 @@ mod tests {
             "0.00 s | 0.99 s | 1.0 s | 59.9 s | 1m 00s | 59m 59s | 1h 00m | 2h 00m | 24h 00m"
         );
         assert_eq!(duration(f64::NAN), "–");
-    }
-
-    #[test]
-    fn sizes_keep_two_or_three_digits_at_every_limit() {
-        let shown = [999, 1_000, 9_940, 9_960, 999_499, 999_500, 3_514_152, u64::MAX].map(bytes);
-        assert_eq!(
-            shown.join(" | "),
-            "999 B | 1.0 kB | 9.9 kB | 10 kB | 999 kB | 1.0 MB | 3.5 MB | 18446744 TB"
-        );
-    }
-
-    #[test]
-    fn thousands_are_set_apart() {
-        assert_eq!(
-            [0, 999, 1_000, 44_426, 1_234_567].map(count).join(" "),
-            "0 999 1,000 44,426 1,234,567"
-        );
     }
 
     #[test]

@@ -132,10 +132,10 @@ fn bad_images_are_named_or_left_out() {
     fs::write(terminal.path("d/b.png"), &whole[..60]).unwrap();
     let answer = terminal.formant(&["predict", "digits.safetensors", "d"]);
     assert_eq!((answer.code, answer.stdout.as_str()), (Some(1), ""));
-    assert!(answer.stderr.contains("error: d/b.png: it is no whole image"), "{answer:?}");
+    assert!(answer.stderr.contains("error: d/b.png: it is not a complete image"), "{answer:?}");
     assert!(answer.stderr.contains("\n hint: "), "{answer:?}");
     let said = terminal.succeed(&["predict", "digits.safetensors", "d", "--skip-bad"]);
-    assert!(said.stderr.contains("note: left out d/b.png: it is no whole image"), "{said:?}");
+    assert!(said.stderr.contains("note: left out d/b.png: it is not a complete image"), "{said:?}");
     assert_eq!(said.stdout.lines().count(), 2, "{said:?}");
 }
 

@@ -1,21 +1,21 @@
 //! The thread that owns the client: it drives the session, makes every step durable, and only then
 //! lets anything follow from it.
 
+use super::Source;
 use super::link::Command;
 use super::models::{Owner, Scribe};
+use super::plan::Assignment;
 use super::summary::Summary;
 use super::training::{Job, Trained, Trainer};
 use super::vault::{Manifest, Terms, Vault, decode_broadcast};
-use super::{Source, plan};
 use crate::durable::{self, Named};
 use crate::error::NetworkError;
 use crate::journal;
 use crate::wire::proto::{self, verdict::Kind};
 use formant_federation::{Role, Session, SessionAction, SessionEvent, Until};
-use formant_methods::Value;
-use formant_numerics::{Rng, Stream};
+use formant_methods::{Value, Zoo};
 use formant_runtime::event::{Event as Line, Phase};
-use formant_runtime::{EventLog, MethodPlan, RunPlan, RuntimeError};
+use formant_runtime::{EventLog, MethodPlan, RuntimeError};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender};
@@ -46,6 +46,7 @@ pub(crate) enum Notice {
 pub(crate) struct Waiting {
     pub(crate) vault: Vault,
     pub(crate) source: Source,
+    pub(crate) zoo: Zoo,
     /// The client's own name.
     pub(crate) name: String,
     pub(crate) inbox: Receiver<Notice>,
@@ -93,7 +94,7 @@ struct Mind {
     vault: Vault,
     terms: Terms,
     manifest: Manifest,
-    plan: Arc<RunPlan>,
+    assignment: Arc<Assignment>,
     journal: EventLog,
     inbox: Receiver<Notice>,
     commands: UnboundedSender<Command>,
@@ -114,41 +115,40 @@ impl Mind {
         terms: Terms,
         manifest: Option<Manifest>,
     ) -> Result<Self, NetworkError> {
-        let Waiting { vault, source, name, inbox, notices, commands } = waiting;
-        let plan = Arc::new(plan::of(&terms, source)?);
-        let method = &plan.methods[0];
+        let Waiting { vault, source, zoo, name, inbox, notices, commands } = waiting;
+        let assignment = Arc::new(Assignment::new(&terms, source, &zoo)?);
+        let (task, method) = (&assignment.task, &assignment.task.method);
         let manifest = if let Some(manifest) = manifest {
             manifest
         } else {
-            let manifest = Manifest::new(Session::new(&plan.rules(method)));
+            let manifest = Manifest::new(Session::new(&task.rules));
             vault.begin(&terms, &manifest)?;
             manifest
         };
         let state = if let Some(named) = &manifest.state {
             method.method.decode_client(&named.read(&vault.states())?)?
         } else {
-            let init = plan.engine.network().init(&mut Rng::new(plan.seed, Stream::Init, 0, 0));
-            method.method.start_client(&init)
+            method.method.start_client(&task.init())
         };
         let mut journal = journal::open(&vault.folder, manifest.log)?;
         if journal.end().bytes == 0 {
-            journal.record(&Line::RunStarted(plan.header.clone()))?;
+            journal.record(&Line::RunStarted(assignment.header.clone()))?;
             journal.record(&Line::MethodStarted { method: method.label.clone() })?;
         }
         info!(
             run = terms.run,
             place = terms.client,
-            samples = plan.federation.clients[terms.client].train.len(),
+            samples = assignment.samples(),
             "the run begins, or goes on"
         );
-        let trainer = Trainer::start(plan.clone(), terms.client, notices);
+        let trainer = Trainer::start(assignment.clone(), notices);
         let (client, folder) = (terms.client, vault.folder.clone());
-        let owner = Owner { plan: plan.clone(), client, name, folder };
+        let owner = Owner { assignment: assignment.clone(), client, name, folder };
         Ok(Self {
             vault,
             terms,
             manifest,
-            plan,
+            assignment,
             journal,
             inbox,
             commands,
@@ -223,7 +223,7 @@ impl Mind {
                 SessionEvent::SharedFailed { round }
             }
             (Phase::Shared, Some(mut upload)) => {
-                let method = &*self.plan.methods[0].method;
+                let method = &*self.method().method;
                 let bytes = self.terms.packing().pack(method, &mut upload)?;
                 let named = durable::store(&states, &format!("upload-{round}.bin"), &bytes)?;
                 self.manifest.uploads.insert(round, named);
@@ -303,7 +303,7 @@ impl Mind {
             SessionAction::StopPersonal => self.trainer.stop(),
             SessionAction::Upload { round } => {
                 let Some(file) = self.manifest.uploads.get(&round).cloned() else { return Ok(()) };
-                let samples = self.plan.federation.clients[self.terms.client].train.len() as u64;
+                let samples = self.assignment.samples() as u64;
                 let _ = self.commands.send(Command::Upload { round, file, samples });
             }
             SessionAction::ReportFailure { round } => {
@@ -381,7 +381,7 @@ impl Mind {
     }
 
     fn method(&self) -> &MethodPlan {
-        &self.plan.methods[0]
+        &self.assignment.task.method
     }
 }
 

@@ -128,10 +128,10 @@ impl Core {
         if round < *kept || !model.is_finite() {
             return Ok(());
         }
-        let plan = &self.wiring.plan;
-        let card = plan.card_of(self.wiring.method(), Role::Generic, round as usize);
-        let bytes =
-            encode(plan.engine.network().layout(), &card, model).map_err(RuntimeError::from)?;
+        let task = &self.wiring.task;
+        let card = task.card_of(Role::Generic, round as usize);
+        let layout = task.engine.network().layout();
+        let bytes = encode(layout, &card, model).map_err(RuntimeError::from)?;
         durable::write(&self.folder.join(GENERIC), &bytes)?;
         *kept = round;
         Ok(())

@@ -29,7 +29,7 @@ use crate::wire::proto::federation_server::FederationServer;
 use actor::{Actor, Message, Over};
 use core::Core;
 use door::Door;
-use formant_experiment::Experiment;
+use formant_experiment::OneMethod;
 use plan::Wiring;
 use service::Service;
 pub use service::{Names, NoName};
@@ -105,7 +105,7 @@ pub struct RunningServer {
 impl RunningServer {
     /// Opens the state folder, goes on where its run stands, and listens.
     pub async fn start(
-        experiment: &Experiment,
+        experiment: &OneMethod,
         settings: ServerSettings,
         trust: Trust,
     ) -> Result<Self, NetworkError> {

@@ -37,7 +37,8 @@ async fn serve(folder: &Path, clients: usize, more: &str) -> RunningServer {
         "#,
         20 * clients
     );
-    let (experiment, mut settings) = ServerSettings::parse(&text.parse().unwrap()).unwrap();
+    let (experiment, mut settings) =
+        ServerSettings::parse(&text.parse().unwrap(), &Zoo::standard()).unwrap();
     settings.state = folder.join("server");
     RunningServer::start(&experiment, settings, Trust::Names).await.unwrap()
 }
@@ -321,6 +322,7 @@ async fn strangers_and_other_versions_are_not_let_in() {
         server: server.address().to_string(),
         identity: Identity::Name("mallory".into()),
         source: Source::Rehearse { dir: None },
+        zoo: Zoo::standard(),
         state: folder.path().join("mallory"),
         rate_limit: None,
         again: false,
@@ -334,7 +336,8 @@ async fn strangers_and_other_versions_are_not_let_in() {
 async fn plaintext_is_for_loopback_only() {
     let folder = tempfile::tempdir().unwrap();
     let text = "data.clients = 2\n[[method]]\nname = \"fedavg\"\n[server]\nlisten = \"0.0.0.0:0\"";
-    let (experiment, mut settings) = ServerSettings::parse(&text.parse().unwrap()).unwrap();
+    let (experiment, mut settings) =
+        ServerSettings::parse(&text.parse().unwrap(), &Zoo::standard()).unwrap();
     settings.state = folder.path().join("server");
     let started = RunningServer::start(&experiment, settings, Trust::Names).await;
     let error = started.err().unwrap().to_string();

@@ -165,7 +165,7 @@ fn plausible(core: &Core, client: usize, upload: &Value, broadcast: &Value) -> R
     if !sent.iter().all(|vector| all_finite(vector)) {
         return Err(Fault::in_content("not-finite", "it has values that are not finite"));
     }
-    let network = core.wiring.plan.engine.network();
+    let network = core.wiring.task.engine.network();
     method
         .check_upload(client, upload, broadcast, network)
         .map_err(|error| Fault::in_content("wrong-shape", error.to_string()))?;

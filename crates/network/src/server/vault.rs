@@ -12,7 +12,6 @@ use crate::durable::{self, Named};
 use crate::error::NetworkError;
 use formant_federation::Server;
 use formant_methods::Value;
-use formant_numerics::{Rng, Stream};
 use formant_runtime::{LogMark, RuntimeError, files, first_difference};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashSet};
@@ -93,9 +92,7 @@ impl Vault {
         let run = Self::claim(folder, wiring)?;
         let vault = Self { folder: folder.into(), run: run.id, _lock: lock };
         let manifest = match durable::read_manifest::<Manifest>(&vault.manifest_path())? {
-            Some(manifest) if manifest.machine.fits(&wiring.plan.rules(wiring.method())) => {
-                manifest
-            }
+            Some(manifest) if manifest.machine.fits(&wiring.task.rules) => manifest,
             Some(_) => return Err(vault.unfit()),
             None => vault.begin(wiring)?,
         };
@@ -115,7 +112,7 @@ impl Vault {
     /// Writes down which run this is, or refuses if the folder belongs to another.
     fn claim(folder: &Path, wiring: &Wiring) -> Result<Run, NetworkError> {
         let path = folder.join("run.json");
-        let header = &wiring.plan.header;
+        let header = &wiring.header;
         let mut now = Run {
             format: FORMAT,
             formant: header.formant.clone(),
@@ -147,13 +144,11 @@ impl Vault {
 
     /// A run before its first round.
     fn begin(&self, wiring: &Wiring) -> Result<Manifest, NetworkError> {
-        let method = &*wiring.method().method;
-        let plan = &wiring.plan;
-        let init = plan.engine.network().init(&mut Rng::new(plan.seed, Stream::Init, 0, 0));
-        let server = method.start_server(&init);
+        let task = &wiring.task;
+        let server = task.method.method.start_server(&task.init());
         let kept = self.keep(wiring, &server, 0)?;
         let manifest = Manifest {
-            machine: Server::new(plan.rules(wiring.method())),
+            machine: Server::new(task.rules.clone()),
             server: kept.server,
             broadcasts: BTreeMap::from([(1, kept.broadcast)]),
             broadcast_bytes: kept.broadcast_bytes,

@@ -46,7 +46,7 @@ fn federating_beats_training_alone() {
         let own = SETTINGS.iter().find(|(name, _)| *name == entry.name).map_or("", |(_, own)| own);
         writeln!(text, "[[method]]\nname = \"{}\"\n{own}", entry.name).unwrap();
     }
-    let experiment = Experiment::parse(&text.parse().unwrap(), &[]).unwrap();
+    let experiment = Experiment::parse(&text.parse().unwrap(), &[], &Zoo::standard()).unwrap();
     let folder = Folder::new();
     folder.run(&experiment.plan().unwrap()).unwrap();
     let rows = rows(&RunLog::read(&folder.file(EVENTS_FILE)).unwrap());

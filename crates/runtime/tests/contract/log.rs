@@ -1,10 +1,9 @@
 //! The log is enough: it opens with the resolved experiment, and every table follows from it.
 
 use crate::problem::{Case, DENSE, FEDERATION, Folder, cases, experiment, plan_of};
-use formant_data::Split;
 use formant_report::{Row, RunLog, rows};
 use formant_runtime::event::{Evaluated, Event, Phase};
-use formant_runtime::{EVENTS_FILE, RunPlan};
+use formant_runtime::{EVENTS_FILE, RunPlan, Scored};
 
 fn table(folder: &Folder) -> Vec<Row> {
     rows(&RunLog::read(&folder.file(EVENTS_FILE)).unwrap())
@@ -24,7 +23,12 @@ fn the_log_opens_with_everything_needed_to_run_it_again() {
     assert_eq!(header.methods[1].hyper_parameters["form"], "complex");
     // Run again from what the header says, it is the same run.
     let text = toml::to_string(&header.config).unwrap();
-    let again = formant_experiment::Experiment::parse(&text.parse().unwrap(), &[]).unwrap();
+    let again = formant_experiment::Experiment::parse(
+        &text.parse().unwrap(),
+        &[],
+        &formant_methods::Zoo::standard(),
+    )
+    .unwrap();
     let repeated = Folder::new();
     repeated.run(&again.plan_on(FEDERATION.clone()).unwrap()).unwrap();
     assert_eq!(repeated.result(), folder.result());
@@ -124,7 +128,7 @@ fn check_work(folder: &Folder, plan: &RunPlan) {
 #[test]
 fn the_validation_split_never_sees_a_test_sample() {
     let case = Case { method: "name = \"ditto\"".into(), network: DENSE };
-    let plan = case.plan_with(|p| p.evaluation.split = Split::Validation);
+    let plan = case.plan_with(|p| p.evaluation.split = Scored::Validation);
     let validation: Vec<f64> =
         FEDERATION.clients.iter().map(|c| c.validation.len() as f64).collect();
     assert_eq!(plan.scored_globally() as f64, validation.iter().sum::<f64>());
@@ -139,7 +143,7 @@ fn the_validation_split_never_sees_a_test_sample() {
         check_means(evaluated, &validation);
     }
     // Change every test image and label: on the validation split nothing changes.
-    let mut scrambled = case.plan_with(|p| p.evaluation.split = Split::Validation);
+    let mut scrambled = case.plan_with(|p| p.evaluation.split = Scored::Validation);
     for client in &mut scrambled.federation.clients {
         client.test = vec![0];
     }

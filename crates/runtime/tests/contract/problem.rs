@@ -98,7 +98,7 @@ pub(crate) fn experiment(methods: &[&str], network: &str) -> Experiment {
         let label = if i == 0 { String::new() } else { format!("label = \"number-{i}\"\n") };
         writeln!(text, "[[method]]\n{label}{method}").unwrap();
     }
-    Experiment::parse(&text.parse().unwrap(), &[]).unwrap()
+    Experiment::parse(&text.parse().unwrap(), &[], &Zoo::standard()).unwrap()
 }
 
 /// A plan for several methods on one network, over the tiny federation.
@@ -175,10 +175,10 @@ impl Folder {
     }
 }
 
-struct StopAfter<'a> {
-    label: String,
-    round: usize,
-    stop: &'a AtomicBool,
+pub(crate) struct StopAfter<'a> {
+    pub(crate) label: String,
+    pub(crate) round: usize,
+    pub(crate) stop: &'a AtomicBool,
 }
 
 impl Observer for StopAfter<'_> {

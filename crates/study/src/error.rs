@@ -1,0 +1,132 @@
+//! What can be wrong with a study.
+
+use formant_experiment::ExperimentError;
+use formant_methods::MethodError;
+use formant_report::ReportError;
+use formant_runtime::RuntimeError;
+use std::path::PathBuf;
+
+/// Why a study cannot be made, or not to its end.
+#[derive(Debug, thiserror::Error)]
+pub enum StudyError {
+    /// An axis of a grid without `=`.
+    #[error("`--grid {axis}` has no `=`\nhint: {AXIS}")]
+    NoKey {
+        /// The axis as it was given.
+        axis: String,
+    },
+    /// An axis of a grid without values.
+    #[error("`--grid {axis}` has no values\nhint: {AXIS}")]
+    NoValues {
+        /// The axis as it was given.
+        axis: String,
+    },
+    /// An axis that has a value twice.
+    #[error("`--grid {axis}` names {value} twice\nhint: remove value {place} of it")]
+    ValueTwice {
+        /// The axis as it was given.
+        axis: String,
+        /// The value.
+        value: String,
+        /// Where it stands the second time, counted from 1.
+        place: usize,
+    },
+    /// Two axes with one key.
+    #[error(
+        "`--grid {axis}`: `{key}` has an axis already\nhint: name all its values in one --grid {key}=V1,V2"
+    )]
+    KeyTwice {
+        /// The second axis as it was given.
+        axis: String,
+        /// The key.
+        key: String,
+    },
+    /// A combination that makes no experiment.
+    #[error("in the combination {setting}: {source}")]
+    InCombination {
+        /// The combination.
+        setting: String,
+        /// What is wrong with it.
+        source: Box<StudyError>,
+    },
+    /// A folder that would have to be cleared and holds something else than a run.
+    #[error("{path} is in the way: it is no run of a sweep\nhint: choose another folder with --out", path = path.display())]
+    InTheWay {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// Targets that no accuracy can reach, or none at all.
+    #[error("--targets takes accuracies between 0 and 1\nhint: for example --targets 0.8,0.95")]
+    Targets,
+    /// An experiment in which nothing takes time.
+    #[error(
+        "nothing takes time in this experiment, so nothing can be saved\nhint: set devices.samples_per_second and links.up and links.down"
+    )]
+    Instant,
+    /// A method that gains nothing from another schedule.
+    #[error(
+        "`{method}` has no personal phase that could run while an upload travels\nhint: choose others with --method, such as scd, ditto or fedrod"
+    )]
+    NoPersonalPhase {
+        /// Its label.
+        method: String,
+    },
+    /// A folder with the run of another experiment.
+    #[error("{path} holds another run: `{key}` was {before} there and is {now} now\nhint: choose another folder with --out", path = path.display())]
+    OtherRun {
+        /// The folder.
+        path: PathBuf,
+        /// The first key that differs.
+        key: String,
+        /// Its value there.
+        before: String,
+        /// Its value here.
+        now: String,
+    },
+    /// Two schedules that cannot be compared by their times alone.
+    #[error(
+        "{method}: the two schedules trained different models\nhint: compare them with federation.quorum = 1 and no deadline, where only the clock differs"
+    )]
+    DifferentModels {
+        /// The method's title.
+        method: String,
+    },
+    /// A setting of a measurement that is not above 0.
+    #[error("{flag} takes a number above 0, and {value} is none\nhint: for example {flag} 5")]
+    NotPositive {
+        /// Which setting.
+        flag: &'static str,
+        /// Its value.
+        value: f64,
+    },
+    /// Nothing to measure training with.
+    #[error("the client in the middle has no samples to train on\nhint: raise data.min_samples")]
+    NoSamples,
+    /// Results that cannot be written down.
+    #[error(
+        "cannot write the results as JSON: {0}\nhint: this is a fault of Formant; report it with the command that led here"
+    )]
+    Encode(#[from] serde_json::Error),
+    /// An experiment file that is wrong as it stands.
+    #[error("{path}: {source}", path = path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: Box<ExperimentError>,
+    },
+    /// An experiment that cannot be run.
+    #[error(transparent)]
+    Experiment(#[from] ExperimentError),
+    /// A method that cannot be built.
+    #[error(transparent)]
+    Method(#[from] MethodError),
+    /// A log that cannot be read.
+    #[error(transparent)]
+    Report(#[from] ReportError),
+    /// A run that failed.
+    #[error(transparent)]
+    Runtime(#[from] RuntimeError),
+}
+
+const AXIS: &str = "write --grid KEY=V1,V2, e.g. --grid method.lambda=0.1,1";

@@ -1,0 +1,93 @@
+//! The scores of a sweep, kept in its folder: what is there is not run again.
+
+use crate::{Score, StudyError};
+use formant_runtime::{RuntimeError, files};
+use std::collections::HashMap;
+use std::fs::{File, OpenOptions};
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+/// The results' name in a sweep's folder.
+const RESULTS_FILE: &str = "results.jsonl";
+
+/// All scores that a folder holds, and the lock on that folder.
+pub(crate) struct Results {
+    path: PathBuf,
+    known: HashMap<String, Score>,
+    /// Keeps other sweeps out.
+    _lock: File,
+}
+
+impl Results {
+    /// Takes a folder, which is made where there is none, and reads what it holds.
+    pub(crate) fn open(folder: &Path) -> Result<Self, StudyError> {
+        files::create_folder(folder)?;
+        let lock = files::lock(folder)?;
+        let path = folder.join(RESULTS_FILE);
+        let known = if path.exists() { read(&path)? } else { HashMap::new() };
+        Ok(Self { path, known, _lock: lock })
+    }
+
+    /// The scores with these keys, if all of them are there.
+    pub(crate) fn all(&self, keys: &[String]) -> Option<Vec<Score>> {
+        keys.iter().map(|key| self.known.get(key).cloned()).collect()
+    }
+
+    /// Adds what is new.
+    pub(crate) fn keep(&mut self, fresh: &[Score]) -> Result<(), StudyError> {
+        for score in fresh {
+            if !self.known.contains_key(&score.key) {
+                self.append(score)?;
+            }
+            self.known.insert(score.key.clone(), score.clone());
+        }
+        Ok(())
+    }
+
+    fn append(&self, score: &Score) -> Result<(), StudyError> {
+        let fail = |error| RuntimeError::file("write", &self.path, error);
+        let line = serde_json::to_string(score)?;
+        let file = OpenOptions::new().create(true).append(true).open(&self.path);
+        writeln!(file.map_err(fail)?, "{line}").map_err(fail)?;
+        Ok(())
+    }
+}
+
+fn read(path: &Path) -> Result<HashMap<String, Score>, StudyError> {
+    let bytes = files::read(path)?;
+    let text = String::from_utf8_lossy(&bytes);
+    // A line torn by a crash is a combination that will run again.
+    let scores = text.lines().filter_map(|line| serde_json::from_str::<Score>(line).ok());
+    Ok(scores.map(|score| (score.key.clone(), score)).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn score(key: &str) -> Score {
+        let (method, setting) = ("ditto".to_owned(), "a=1".to_owned());
+        Score { key: key.into(), method, setting, seed: 1, gm: Some(0.5), pm: None, failed: false }
+    }
+
+    #[test]
+    fn what_is_kept_is_found_again_and_a_torn_line_is_not() {
+        let folder = tempfile::tempdir().unwrap();
+        let keys = |keys: &[&str]| keys.iter().map(ToString::to_string).collect::<Vec<_>>();
+        let mut results = Results::open(folder.path()).unwrap();
+        results.keep(&[score("x"), score("y")]).unwrap();
+        results.keep(&[score("y")]).unwrap();
+        let path = folder.path().join(RESULTS_FILE);
+        assert_eq!(std::fs::read_to_string(&path).unwrap().lines().count(), 2);
+        assert!(Results::open(folder.path()).is_err(), "the folder is in use");
+        drop(results);
+        let again = Results::open(folder.path()).unwrap();
+        assert_eq!(again.all(&keys(&["y", "x"])).unwrap(), [score("y"), score("x")]);
+        assert_eq!(again.all(&keys(&["x", "z"])), None);
+        drop(again);
+        let bytes = std::fs::read(&path).unwrap();
+        std::fs::write(&path, &bytes[..bytes.len() - 20]).unwrap();
+        let torn = Results::open(folder.path()).unwrap();
+        assert!(torn.all(&keys(&["x"])).is_some() && torn.all(&keys(&["y"])).is_none());
+    }
+}
