@@ -69,7 +69,7 @@ impl Description {
         gradient
     }
 
-    /// The gradient of the head alone, given its inputs, and where the head's tensors lie.
+    /// Adds the gradient of the head alone, given its inputs and `∂/∂logits`.
     pub(super) fn head_back(&self, features: &Rows, d_logits: &Rows, gradient: &mut [f64]) {
         let [weight, bias] = self.head();
         for (features, d) in features.iter().zip(d_logits) {
@@ -113,7 +113,7 @@ fn add_biases(gradient: &mut [f64], plane: usize, d: &Rows) {
 
 fn convolve_back(window: &Window, weight: &[f64], x: &Rows, d: &Rows, to: &mut [f64]) -> Rows {
     let Window { input, output, kernel, .. } = *window;
-    let (pairs, taps) = (window.pairs(), kernel.0 * kernel.1);
+    let (pairs, taps) = (window.pairs(), kernel.area());
     let one = |(x, d): (&Vec<f64>, &Vec<f64>)| {
         let mut back = vec![0.0; input.len()];
         for (o, d) in d.chunks_exact(output.plane()).enumerate() {
@@ -172,7 +172,7 @@ fn max_pool_back(window: &Window, x: &[f64], d: &[f64]) -> Vec<f64> {
 
 fn average_pool_back(window: &Window, d: &[f64]) -> Vec<f64> {
     let (input, output) = (window.input, window.output);
-    let share = 1.0 / (window.kernel.0 * window.kernel.1) as f64;
+    let share = 1.0 / window.kernel.area() as f64;
     let mut back = vec![0.0; input.len()];
     for pair in window.pairs() {
         for channel in 0..input.channels {
@@ -187,13 +187,13 @@ fn average_pool_back(window: &Window, d: &[f64]) -> Vec<f64> {
 mod tests {
     use super::*;
     use crate::reference::forward::average_pool;
-    use formant_numerics::Shape;
+    use formant_numerics::{Shape, Size};
 
     /// No network of the catalogue has one, so nothing else would see it fail.
     #[test]
     fn average_pooling_counts_a_border_as_zero_and_goes_back_the_way_it_came() {
         let (input, output) = (Shape::new(2, 3, 3), Shape::new(2, 2, 2));
-        let window = Window { input, output, kernel: (3, 3), stride: 2, padding: 1 };
+        let window = Window { input, output, kernel: Size::square(3), stride: 2, padding: 1 };
         let x: Vec<f64> = (1..=18).map(f64::from).collect();
         let y = average_pool(&window, &vec![x.clone()]).remove(0);
         let corners = [1 + 2 + 4 + 5, 2 + 3 + 5 + 6, 4 + 5 + 7 + 8, 5 + 6 + 8 + 9];

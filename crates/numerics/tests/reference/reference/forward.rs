@@ -3,7 +3,7 @@
 use super::norm::{Norm, Statistics, batch_sets, group_sets};
 use super::window::Window;
 use super::{Description, Rows, wide};
-use formant_numerics::{GraphNode, GraphOp, Shape};
+use formant_numerics::{GraphNode, GraphOp, Shape, Size};
 
 /// Share of the new batch in the running statistics: PyTorch's.
 const MOMENTUM: f64 = 0.1;
@@ -118,9 +118,9 @@ impl Description {
             GraphOp::Conv { kernel, stride, padding, .. } => (kernel, stride, padding),
             GraphOp::MaxPool { kernel, stride, padding }
             | GraphOp::AveragePool { kernel, stride, padding } => {
-                ((kernel, kernel), stride, padding)
+                (Size::square(kernel), stride, padding)
             }
-            _ => ((1, 1), 1, 0),
+            ref other => unreachable!("{other:?} has no windows"),
         };
         Window { input, output, kernel, stride, padding }
     }
@@ -152,7 +152,7 @@ fn follow(buffers: &mut [f32], place: core::ops::Range<usize>, batch: impl Itera
 /// `y[o] = bias[o] + Σ_c Σ_taps weight[o, c, tap] · x[c]`.
 fn convolve(window: &Window, weight: &[f64], bias: Option<&[f64]>, x: &Rows) -> Rows {
     let Window { input, output, kernel, .. } = *window;
-    let (pairs, taps) = (window.pairs(), kernel.0 * kernel.1);
+    let (pairs, taps) = (window.pairs(), kernel.area());
     let one = |x: &Vec<f64>| {
         let mut y = vec![0.0; output.len()];
         for (o, y) in y.chunks_exact_mut(output.plane()).enumerate() {
@@ -177,7 +177,7 @@ pub(super) fn linear(weight: &[f64], bias: &[f64], x: &[f64]) -> Vec<f64> {
 
 /// The mean of each window, whose border counts as zero.
 pub(super) fn average_pool(window: &Window, x: &Rows) -> Rows {
-    let share = 1.0 / (window.kernel.0 * window.kernel.1) as f64;
+    let share = 1.0 / window.kernel.area() as f64;
     pool(window, 0.0, x, |sum, x| sum + share * x)
 }
 

@@ -10,6 +10,15 @@ pub(super) struct Plane {
     channel: usize,
 }
 
+/// Where one value stands.
+#[derive(Debug, Clone, Copy)]
+struct Place {
+    sample: usize,
+    /// Within the sample's row.
+    at: usize,
+    channel: usize,
+}
+
 /// Planes that are normalised together.
 pub(super) type Set = Vec<Plane>;
 
@@ -63,17 +72,17 @@ impl Norm {
         (set.len() * self.shape.plane()) as f64
     }
 
-    /// Where the values of a set stand: sample, place in its row, channel.
-    fn places<'a>(&self, set: &'a Set) -> impl Iterator<Item = (usize, usize, usize)> + use<'a> {
+    /// Where the values of a set stand.
+    fn places<'a>(&self, set: &'a Set) -> impl Iterator<Item = Place> + use<'a> {
         let plane = self.shape.plane();
         set.iter().flat_map(move |&Plane { sample, channel }| {
-            (channel * plane..(channel + 1) * plane).map(move |at| (sample, at, channel))
+            (channel * plane..(channel + 1) * plane).map(move |at| Place { sample, at, channel })
         })
     }
 
     /// The statistics of a set.
     pub(super) fn statistics(&self, x: &Rows, set: &Set) -> Statistics {
-        let values = || self.places(set).map(|(sample, at, _)| x[sample][at]);
+        let values = || self.places(set).map(|place| x[place.sample][place.at]);
         let mean = values().sum::<f64>() / self.count(set);
         let variance = values().map(|x| (x - mean).powi(2)).sum::<f64>() / self.count(set);
         Statistics { mean, variance }
@@ -84,7 +93,7 @@ impl Norm {
         let mut y = x.clone();
         for (set, Statistics { mean, variance }) in self.sets.iter().zip(statistics) {
             let inverse = 1.0 / (variance + self.epsilon).sqrt();
-            for (sample, at, channel) in self.places(set) {
+            for Place { sample, at, channel } in self.places(set) {
                 let normal = (x[sample][at] - mean) * inverse;
                 y[sample][at] = normal * self.weight[channel] + self.bias[channel];
             }
@@ -105,7 +114,7 @@ impl Norm {
             let Statistics { mean, variance } = self.statistics(x, set);
             let inverse = 1.0 / (variance + self.epsilon).sqrt();
             let (mut sum, mut along) = (0.0, 0.0);
-            for (sample, at, channel) in self.places(set) {
+            for Place { sample, at, channel } in self.places(set) {
                 let (d, normal) = (d[sample][at], (x[sample][at] - mean) * inverse);
                 gradient.weight[channel] += d * normal;
                 gradient.bias[channel] += d;
@@ -113,7 +122,7 @@ impl Norm {
                 along += d * self.weight[channel] * normal;
             }
             let (sum, along) = (sum / self.count(set), along / self.count(set));
-            for (sample, at, channel) in self.places(set) {
+            for Place { sample, at, channel } in self.places(set) {
                 let normal = (x[sample][at] - mean) * inverse;
                 let e = d[sample][at] * self.weight[channel];
                 gradient.input[sample][at] = inverse * (e - sum - normal * along);

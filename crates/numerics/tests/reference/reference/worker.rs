@@ -152,6 +152,8 @@ fn clip(sgd: &Sgd, gradient: &mut [f64]) {
     if let Some(clip) = sgd.clip.map(f64::from)
         && norm > clip
     {
-        gradient.iter_mut().for_each(|g| *g *= clip / norm);
+        for g in gradient {
+            *g *= clip / norm;
+        }
     }
 }
