@@ -6,7 +6,7 @@ use anyhow::bail;
 use formant_methods::schema::Key;
 use formant_methods::{ALLOW_DEGENERATE, Entry, Zoo};
 use formant_numerics::{NetworkSpec, Shape};
-use formant_runtime::files;
+use formant_runtime::files::{self, Synced};
 use formant_runtime::quantity::count;
 use serde_json::json;
 use std::fmt::Write as _;
@@ -185,7 +185,7 @@ pub(crate) fn init(args: &InitArgs, zoo: &Zoo) -> anyhow::Result<ExitCode> {
             args.file.display()
         );
     }
-    files::write_atomic(&args.file, formant_experiment::template(zoo).as_bytes())?;
+    files::write(&args.file, formant_experiment::template(zoo).as_bytes(), Synced::Content)?;
     let (written, pasted) = (args.file.display(), pasteable(&args.file));
     print(&format!("wrote {written}\nrun it with: formant run {pasted}\n"))?;
     Ok(ExitCode::SUCCESS)

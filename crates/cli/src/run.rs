@@ -53,8 +53,9 @@ pub(crate) fn run(args: RunArgs, zoo: &Zoo) -> anyhow::Result<ExitCode> {
 
 fn result(log: &RunLog, run_dir: &Path) -> serde_json::Value {
     let finished = log.methods.iter().filter_map(|m| Some((&m.info.label, m.finish.as_ref()?)));
-    let fingerprints: serde_json::Map<_, _> =
-        finished.map(|(label, f)| (label.clone(), f.fingerprint.clone().into())).collect();
+    let fingerprints: serde_json::Map<_, _> = finished
+        .filter_map(|(label, f)| Some((label.clone(), f.fingerprint.clone()?.into())))
+        .collect();
     serde_json::json!({
         "run_dir": run_dir,
         "formant": log.started.formant,
@@ -161,7 +162,7 @@ pub(crate) fn threads(given: Option<i64>) -> Vec<Override> {
 
 pub(crate) fn introduction(plan: &RunPlan) -> String {
     let header = &plan.header;
-    let images: usize = header.clients.iter().map(|c| c.train).sum();
+    let images: usize = header.clients.iter().flatten().map(|c| c.train).sum();
     format!(
         "{}: {} on {} ({} parameters), {} clients with {} training images in all, {} rounds, {} thread{}",
         header.name,

@@ -116,13 +116,13 @@ impl<'p> Client<'p> {
         self.plan.federation.clients[self.id].train.len() as f64
     }
 
-    /// Accuracy of a model on the client's own samples, not a number where there are none. A model
-    /// that diverged while it was fine-tuned gets nothing right.
-    pub fn accuracy(&self, model: Option<&Model>, hand: &mut Hand) -> f64 {
+    /// Accuracy of a model on the client's own samples; none where it has none. A model that diverged
+    /// while it was fine-tuned gets nothing right.
+    pub fn accuracy(&self, model: Option<&Model>, hand: &mut Hand) -> Option<f64> {
         let samples = &*self.plan.federation.dataset.train;
         let indices = self.plan.scored(self.id);
         let right = model.map_or(0, |model| hand.worker.score(model, samples, indices).right);
-        right as f64 / indices.len() as f64
+        (!indices.is_empty()).then(|| right as f64 / indices.len() as f64)
     }
 
     /// Writes its personal model after a round into a folder; gives the bytes of the file, none for a

@@ -40,13 +40,12 @@ impl<'p> GlobalSet<'p> {
         hand.worker.score(model, self.samples, &self.indices[part * PART..end])
     }
 
-    /// The score on the whole set, from those on all parts in order.
-    pub fn total(&self, parts: &[Tally]) -> Score {
+    /// The score on the whole set, from those on all parts in order; none if the set is empty.
+    pub fn total(&self, parts: &[Tally]) -> Option<Score> {
         let mut all = Tally::default();
         for part in parts {
             all.add(*part);
         }
-        let count = self.indices.len().max(1) as f64;
-        Score { accuracy: all.right as f64 / count, loss: all.loss / count }
+        Score::of(all, self.indices.len())
     }
 }

@@ -45,11 +45,11 @@ pub trait Executor {
     /// Scores every client's personal model on its own samples. No state changes.
     fn score_personal(&mut self, looked: &Look<'_>) -> Result<PersonalScores, RuntimeError>;
 
-    /// Scores one model on every client's own samples: accuracies, not a number where there are none.
-    fn score_own(&mut self, model: &Model) -> Result<Vec<f64>, RuntimeError>;
+    /// Scores one model on every client's own samples: accuracies; none for a client without any.
+    fn score_own(&mut self, model: &Model) -> Result<Vec<Option<f64>>, RuntimeError>;
 
-    /// Scores one model on the [`GlobalSet`].
-    fn score_global(&mut self, model: &Model) -> Result<Score, RuntimeError>;
+    /// Scores one model on the [`GlobalSet`]; none if that is empty.
+    fn score_global(&mut self, model: &Model) -> Result<Option<Score>, RuntimeError>;
 
     /// Shows every client's encoded state, in client order. A client that never took part has the
     /// state that it would begin with.
@@ -180,8 +180,8 @@ pub struct Look<'a> {
 /// What a [`Look`] has shown.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct PersonalScores {
-    /// Every client's accuracy, not a number where it has no samples to score on.
-    pub accuracies: Vec<f64>,
+    /// Every client's accuracy; none where it has no samples to score on.
+    pub accuracies: Vec<Option<f64>>,
     /// The mean of all models, if it was wanted.
     pub mean: Option<Model>,
     /// What was written.

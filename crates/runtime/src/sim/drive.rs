@@ -254,7 +254,7 @@ impl Drive<'_> {
         reason: Refusal,
         recorder: &mut Recorder<'_>,
     ) -> Result<(), RuntimeError> {
-        let bytes = self.situation.arrived(client, round).map_or(0, |(bytes, _)| bytes);
+        let bytes = self.situation.arrived(client, round).map(|(bytes, _)| bytes);
         // It was computed, and nobody wants it.
         self.store.uploads.take(Sender { client, round })?;
         recorder.record(&Event::Refused {
@@ -262,7 +262,8 @@ impl Drive<'_> {
             round: round as usize,
             client,
             bytes,
-            reason: format!("{reason:?}").to_lowercase(),
+            reason: reason.word().into(),
+            detail: Some(reason.sentence().into()),
         })?;
         self.tell_client(client, SessionEvent::Refused { round });
         Ok(())

@@ -54,10 +54,10 @@ impl Course<'_> {
         let mut gm_candidates = Vec::new();
         for (name, model) in method.other_global_models(server)? {
             let score = executor.score_global(&model)?;
-            gm_candidates.push(Candidate { name: name.into(), score });
+            gm_candidates.extend(score.map(|score| Candidate { name: name.into(), score }));
         }
-        let sizes: Vec<f64> =
-            (0..accuracies.len()).map(|client| self.plan.scored(client).len() as f64).collect();
+        let sizes: Vec<usize> =
+            (0..accuracies.len()).map(|client| self.plan.scored(client).len()).collect();
         let evaluated = Evaluated {
             method: self.method.label.clone(),
             round,
@@ -71,17 +71,21 @@ impl Course<'_> {
     }
 }
 
-/// Means over the clients that have something to score, and the mean of their worst tenth.
-fn personal_score(per_client: Vec<f64>, sizes: &[f64]) -> PersonalScore {
-    let mut scored: Vec<(f64, f64)> =
-        per_client.iter().copied().zip(sizes.iter().copied()).filter(|(_, n)| *n > 0.0).collect();
+/// Means over the clients that have something to score, and the mean of their worst tenth; nothing if
+/// there is no such client.
+fn personal_score(per_client: Vec<Option<f64>>, sizes: &[usize]) -> Option<PersonalScore> {
+    let scored = per_client.iter().zip(sizes).filter_map(|(a, n)| Some(((*a)?, *n as f64)));
+    let mut scored: Vec<(f64, f64)> = scored.collect();
+    if scored.is_empty() {
+        return None;
+    }
     let (clients, total) = (scored.len() as f64, scored.iter().map(|(_, n)| n).sum::<f64>());
     let weighted = scored.iter().map(|(a, n)| a * n).sum::<f64>() / total;
     let mean = scored.iter().map(|(a, _)| a).sum::<f64>() / clients;
     scored.sort_by(|a, b| a.0.total_cmp(&b.0));
     let tenth = scored.len().div_ceil(10);
-    let worst = scored.iter().take(tenth).map(|(a, _)| a).sum::<f64>() / tenth as f64;
-    PersonalScore { weighted, mean, worst_decile: worst, per_client }
+    let worst_decile = scored.iter().take(tenth).map(|(a, _)| a).sum::<f64>() / tenth as f64;
+    Some(PersonalScore { weighted, mean, worst_decile, per_client })
 }
 
 #[cfg(test)]
@@ -90,9 +94,9 @@ mod tests {
 
     #[test]
     fn personal_scores_are_the_means_they_say() {
-        let accuracies: Vec<f64> = (1..=20).map(|i| f64::from(i) / 20.0).collect();
-        let sizes: Vec<f64> = (1..=20).map(f64::from).collect();
-        let score = personal_score(accuracies, &sizes);
+        let accuracies: Vec<_> = (1..=20).map(|i| Some(f64::from(i) / 20.0)).collect();
+        let sizes: Vec<usize> = (1..=20).collect();
+        let score = personal_score(accuracies, &sizes).unwrap();
         // Σ i²/20 / Σ i = 2870/20/210; the mean is 10.5/20; the worst two are 1/20 and 2/20.
         assert!((score.weighted - 2870.0 / 20.0 / 210.0).abs() < 1e-12);
         assert!((score.mean - 0.525).abs() < 1e-12);
@@ -101,9 +105,10 @@ mod tests {
 
     #[test]
     fn a_client_without_samples_counts_nowhere() {
-        let score = personal_score(vec![f64::NAN, 0.5, 1.0], &[0.0, 1.0, 3.0]);
+        let per_client = vec![None, Some(0.5), Some(1.0)];
+        let score = personal_score(per_client, &[0, 1, 3]).unwrap();
         assert_eq!((score.weighted, score.mean, score.worst_decile), (0.875, 0.75, 0.5));
-        assert!(score.per_client[0].is_nan());
-        assert!(personal_score(vec![f64::NAN], &[0.0]).mean.is_nan());
+        assert_eq!(score.per_client, [None, Some(0.5), Some(1.0)]);
+        assert_eq!(personal_score(vec![None], &[0]), None);
     }
 }

@@ -3,7 +3,7 @@
 
 use super::Course;
 use super::aggregation::History;
-use crate::event::Event;
+use crate::event::{Event, finite};
 use crate::executor::{Answer, Executor, JobRecord, Jobs, Trained, Wave};
 use crate::recorder::Recorder;
 use crate::store::Sender;
@@ -124,7 +124,7 @@ impl Course<'_> {
                     seconds: done.seconds,
                     samples: done.meter.samples,
                     steps: done.meter.steps,
-                    loss: done.meter.mean_objective(),
+                    loss: done.meter.mean_objective().and_then(finite),
                     clock: step.clock,
                 },
                 Some(error) => {

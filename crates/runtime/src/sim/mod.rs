@@ -238,7 +238,9 @@ impl Course<'_> {
             self.evaluate(round, &drive.server, folder, &mut *drive.executor)?;
         let (gm, pm) = drive.situation.ready();
         evaluated.clock = self.is_timed().then_some(Ready { gm, pm });
-        self.remember(&mut drive.best, (round, evaluated.gm.accuracy), &generic)?;
+        if let Some(gm) = evaluated.gm {
+            self.remember(&mut drive.best, (round, gm.accuracy), &generic)?;
+        }
         recorder.record(&Event::Evaluated(evaluated))?;
         Ok((generic, written))
     }
@@ -286,7 +288,7 @@ impl Course<'_> {
             method: self.method.label.clone(),
             rounds: end.round,
             seconds: clock.method_seconds(),
-            fingerprint,
+            fingerprint: Some(fingerprint),
             server_fingerprint: Some(server_fingerprint),
             clock: self.is_timed().then_some(Runtime { closed, seconds, idle }),
             stopped: end.stopped,

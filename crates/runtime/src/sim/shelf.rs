@@ -3,7 +3,7 @@
 use super::Course;
 use crate::event::Event;
 use crate::executor::Written;
-use crate::files::create_folder;
+use crate::files::{Synced, create_folder, settle};
 use crate::recorder::Recorder;
 use crate::store::{ServerStore, Stored};
 use crate::{Kept, RuntimeError};
@@ -135,8 +135,7 @@ impl Shelf<'_> {
             bytes += write(&self.half.join(BEST), &best.file)?;
         }
         remove(&self.folder)?;
-        fs::rename(&self.half, &self.folder)
-            .map_err(|source| RuntimeError::file("write", &self.folder, source))?;
+        settle(&self.half, &self.folder, Synced::Nothing)?;
         recorder.record(&Event::ModelsKept {
             method: self.course.method.label.clone(),
             round: self.round,

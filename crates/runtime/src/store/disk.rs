@@ -6,7 +6,7 @@
 
 use super::slots::Slots;
 use crate::RuntimeError;
-use crate::files::write_renamed_by;
+use crate::files::{Synced, write, write_by};
 use crate::sync::lock;
 use formant_methods::{MethodError, Value};
 use std::collections::HashSet;
@@ -94,7 +94,7 @@ impl Disk {
     pub(super) fn write_file(&self, file: String, value: &Value) -> Result<Stored, RuntimeError> {
         let path = self.folder.join(&file);
         let mut outcome = Ok((0, 0));
-        write_renamed_by(&path, false, |file| {
+        write_by(&path, Synced::Nothing, |file| {
             outcome = encode(value, file);
             match &outcome {
                 Ok(_) => Ok(()),
@@ -109,7 +109,7 @@ impl Disk {
 
     /// The same for what is encoded already.
     pub(super) fn write_bytes(&self, file: String, bytes: &[u8]) -> Result<Stored, RuntimeError> {
-        write_renamed_by(&self.folder.join(&file), false, |file| file.write_all(bytes))?;
+        write(&self.folder.join(&file), bytes, Synced::Nothing)?;
         Ok(Stored { file, offset: 0, bytes: bytes.len() as u64, hash: xxh3_64(bytes) })
     }
 

@@ -204,7 +204,7 @@ pub(crate) fn fate(events: &[Event]) -> Fate {
     for event in events {
         match event {
             Event::MethodFinished { fingerprint, .. } => {
-                fate.fingerprints.push(fingerprint.clone());
+                fate.fingerprints.extend(fingerprint.clone());
             }
             Event::Evaluated(evaluated) => {
                 fate.evaluations.push(Evaluated { seconds: 0.0, ..evaluated.clone() });

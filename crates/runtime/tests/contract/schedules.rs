@@ -3,7 +3,7 @@
 
 use crate::problem::{Case, DENSE, Fate, Folder, WITH_BUFFERS, cases, run};
 use core::time::Duration;
-use formant_federation::{Late, Schedule, Until};
+use formant_federation::{Late, Refusal, Schedule, Until};
 use formant_runtime::event::{Event, Phase, Ready};
 use formant_runtime::sim::Outcome;
 use formant_runtime::{Pacer, Profile, RunPlan, median_client};
@@ -237,8 +237,14 @@ fn nobody_waits_for_a_straggler_and_the_late_are_told() {
         });
         let folder = Folder::new();
         folder.run(&plan).unwrap();
-        let refused =
-            |event: &Event| matches!(event, Event::Refused { reason, .. } if reason == "late");
+        let refused = |event: &Event| match event {
+            Event::Refused { reason, bytes, detail, .. } => {
+                assert!(bytes.is_some_and(|bytes| bytes > 0));
+                assert_eq!(detail.as_deref(), Some(Refusal::Late.sentence()));
+                reason == Refusal::Late.word()
+            }
+            _ => false,
+        };
         let refused = folder.events().iter().filter(|event| refused(event)).count();
         (refused, folder.result().fingerprints)
     };

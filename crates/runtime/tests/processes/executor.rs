@@ -191,7 +191,7 @@ impl Executor for Processes<'_> {
         Ok(scores)
     }
 
-    fn score_own(&mut self, model: &Model) -> Result<Vec<f64>, RuntimeError> {
+    fn score_own(&mut self, model: &Model) -> Result<Vec<Option<f64>>, RuntimeError> {
         self.ask_all(
             |_| Request::ScoreOwn(model.clone()),
             |reply| match reply {
@@ -201,7 +201,7 @@ impl Executor for Processes<'_> {
         )
     }
 
-    fn score_global(&mut self, model: &Model) -> Result<Score, RuntimeError> {
+    fn score_global(&mut self, model: &Model) -> Result<Option<Score>, RuntimeError> {
         let set = GlobalSet::of(self.plan);
         let mut parts = Vec::new();
         for part in 0..set.parts() {

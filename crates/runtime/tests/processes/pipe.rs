@@ -35,8 +35,8 @@ pub(crate) enum Request {
 pub(crate) enum Reply {
     Ready,
     Worked { record: JobRecord, upload: Option<Vec<u8>> },
-    Looked { accuracy: f64, model: Option<Model>, written: Option<u64> },
-    Accuracy(f64),
+    Looked { accuracy: Option<f64>, model: Option<Model>, written: Option<u64> },
+    Accuracy(Option<f64>),
     Part(Tally),
     State(Vec<u8>),
     Held { state: Option<Stored>, sent: Option<Stored> },

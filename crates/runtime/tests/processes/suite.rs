@@ -45,7 +45,8 @@ fn named(methods: &[&str]) -> Vec<String> {
 
 /// The plan of an experiment over the tiny federation: the same here and in every child.
 pub(crate) fn plan_of(experiment: &str) -> RunPlan {
-    let experiment = Experiment::parse(&experiment.parse().unwrap(), &[], &Zoo::standard()).unwrap();
+    let experiment =
+        Experiment::parse(&experiment.parse().unwrap(), &[], &Zoo::standard()).unwrap();
     experiment.plan_on(FEDERATION.clone()).unwrap()
 }
 

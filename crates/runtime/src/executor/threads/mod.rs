@@ -212,7 +212,7 @@ impl Executor for Threads<'_, '_> {
                     {
                         lock(&written).add(bytes);
                     }
-                    Ok::<f64, RuntimeError>(accuracy)
+                    Ok::<_, RuntimeError>(accuracy)
                 })??;
             work.store.give_back(*id, state, false)?;
             Ok(accuracy)
@@ -222,13 +222,13 @@ impl Executor for Threads<'_, '_> {
         Ok(PersonalScores { accuracies, mean, written })
     }
 
-    fn score_own(&mut self, model: &Model) -> Result<Vec<f64>, RuntimeError> {
+    fn score_own(&mut self, model: &Model) -> Result<Vec<Option<f64>>, RuntimeError> {
         let clients = self.clients();
         let (crew, work) = self.at_work()?;
         crew.run(&clients, |id, hand| Ok(work.client(*id).accuracy(Some(model), hand)))
     }
 
-    fn score_global(&mut self, model: &Model) -> Result<Score, RuntimeError> {
+    fn score_global(&mut self, model: &Model) -> Result<Option<Score>, RuntimeError> {
         let set = GlobalSet::of(self.plan);
         let parts: Vec<usize> = (0..set.parts()).collect();
         let scores = self.crew.run(&parts, |part, hand| Ok(set.score_part(*part, model, hand)))?;
