@@ -116,8 +116,8 @@ impl<'p> Client<'p> {
         self.plan.federation.clients[self.id].train.len() as f64
     }
 
-    /// Accuracy of a model on the client's own samples; none where there are none. A model that
-    /// diverged while it was fine-tuned gets nothing right.
+    /// Accuracy of a model on the client's own samples; none where it has none. A model that diverged
+    /// while it was fine-tuned gets nothing right.
     pub fn accuracy(&self, model: Option<&Model>, hand: &mut Hand) -> Option<f64> {
         let samples = &*self.plan.federation.dataset.train;
         let indices = self.plan.scored(self.id);

@@ -45,7 +45,7 @@ pub trait Executor {
     /// Scores every client's personal model on its own samples. No state changes.
     fn score_personal(&mut self, looked: &Look<'_>) -> Result<PersonalScores, RuntimeError>;
 
-    /// Scores one model on every client's own samples: accuracies, none where there are none.
+    /// Scores one model on every client's own samples: accuracies; none for a client without any.
     fn score_own(&mut self, model: &Model) -> Result<Vec<Option<f64>>, RuntimeError>;
 
     /// Scores one model on the [`GlobalSet`]; none if that is empty.
@@ -180,7 +180,7 @@ pub struct Look<'a> {
 /// What a [`Look`] has shown.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct PersonalScores {
-    /// Every client's accuracy, none where it has no samples to score on.
+    /// Every client's accuracy; none where it has no samples to score on.
     pub accuracies: Vec<Option<f64>>,
     /// The mean of all models, if it was wanted.
     pub mean: Option<Model>,
