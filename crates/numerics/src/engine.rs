@@ -15,7 +15,8 @@ pub const EVALUATION_BATCH: usize = 64;
 pub trait Engine: Send + Sync {
     /// The network that models belong to.
     fn network(&self) -> &dyn Network;
-    /// Memory and whatever else one thread needs, for batches of up to so many samples.
+    /// Memory and whatever else one thread needs, for batches of up to so many samples. A worker that
+    /// scores needs room for [`EVALUATION_BATCH`].
     fn worker(&self, batch: usize) -> Box<dyn Worker>;
     /// Bytes that passes over a batch of `batch` samples take in a worker, forwards alone or backwards as
     /// well; nothing is allocated.
@@ -40,7 +41,7 @@ pub trait Worker: Send {
     ) -> Result<f64, NumericsError>;
     /// Features and logits of the batch, and its classes; the model learns nothing.
     fn look(&mut self, model: &Model) -> (Output<'_>, &[u32]);
-    /// How a model does on some samples.
+    /// How a model does on some samples. They take the place of the batch that was loaded.
     fn score(&mut self, model: &Model, samples: &dyn Samples, indices: &[u32]) -> Tally;
 
     /// Trains a model for a whole phase, from rest.
@@ -66,7 +67,7 @@ pub trait Worker: Send {
 pub struct Descent {
     /// The optimiser.
     pub sgd: Sgd,
-    /// Which parameters it moves.
+    /// Which parameters it moves. Running statistics follow the batch whatever the part.
     pub part: Part,
 }
 

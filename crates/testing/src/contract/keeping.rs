@@ -32,7 +32,11 @@ pub fn every_model_that_a_table_scores_is_a_file_that_scores_the_same(subject: &
         let (method, evaluated) = (&plan.methods[0], folder.result().evaluations);
         let place = folder.file(MODELS).join(&method.label);
         let last = evaluated.last().unwrap();
-        assert_eq!(accuracy(&place.join(GENERIC), &plan, None), last.gm.unwrap().accuracy, "{case:?}");
+        assert_eq!(
+            accuracy(&place.join(GENERIC), &plan, None),
+            last.gm.unwrap().accuracy,
+            "{case:?}"
+        );
         let best = evaluated.iter().map(|e| e.gm.unwrap().accuracy).fold(0.0, f64::max);
         let first = evaluated.iter().find(|e| e.gm.unwrap().accuracy == best).unwrap().round;
         assert_eq!(accuracy(&place.join(BEST), &plan, None), best, "{case:?}");
