@@ -148,6 +148,10 @@ mod dataset {
     use serde::de::Error;
     use serde::{Deserialize, Deserializer, Serializer};
 
+    #[expect(
+        clippy::trivially_copy_pass_by_ref,
+        reason = "serde hands over a reference to the field"
+    )]
     pub(super) fn serialize<S: Serializer>(
         entry: &&'static CatalogueEntry,
         serializer: S,

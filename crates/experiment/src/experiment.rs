@@ -60,6 +60,7 @@ pub struct Experiment {
 
 impl Experiment {
     /// Checks settings. What is wrong is named as it would be in a file.
+    #[expect(clippy::needless_pass_by_value, reason = "they become the experiment")]
     pub fn new(settings: Settings) -> Result<Self, ExperimentError> {
         let methods = settings.methods.iter().cloned();
         let methods = methods.map(|method| method.checked(&settings.training));

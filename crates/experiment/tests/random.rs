@@ -180,6 +180,9 @@ proptest! {
     }
 }
 
+/// A change to settings, and how its refusal begins.
+type Case<'c> = (&'c dyn Fn(&mut Settings), &'c str);
+
 #[test]
 fn settings_of_rust_are_refused_as_those_of_a_file_are() {
     let methods = methods(None);
@@ -190,7 +193,7 @@ fn settings_of_rust_are_refused_as_those_of_a_file_are() {
         change(&mut settings);
         Experiment::new(settings).unwrap_err().to_string()
     };
-    let cases: [(&dyn Fn(&mut Settings), &str); 11] = [
+    let cases: [Case<'_>; 11] = [
         (&|s| s.rounds = 0, "`rounds = 0` is outside its range\nhint: it must be a whole number"),
         (&|s| s.data.clients = 0, "`data.clients = 0` is outside its range\nhint: "),
         (&|s| s.data.validation_fraction = 0.5, "`data.train_fraction = 0.75` and"),

@@ -72,7 +72,7 @@ fn assert_close(model: &Model, x: f64) {
 #[test]
 fn a_round_of_fedavg() {
     let (mut pencil, fedavg) = (Pencil::new(), FedAvg {});
-    let (mut server, _) = start(&fedavg, &symmetric(0.0));
+    let (mut server, ()) = start(&fedavg, &symmetric(0.0));
     let got = fedavg.broadcast(&server);
     // Both classes have p = ½. Client 0 steps by −½(½ − 1) = +¼ towards class 0, client 1 by as
     // much towards class 1: a mean over three equal samples is that of one.
@@ -171,7 +171,7 @@ fn a_round_of_feddyn_counts_all_clients_and_not_only_those_who_came() {
 #[test]
 fn two_rounds_of_fedavgms_server() {
     let (pencil, fedavgm) = (Pencil::new(), FedAvgM { beta: 0.5, eta: 0.5 });
-    let (mut server, _) = start(&fedavgm, &symmetric(0.0));
+    let (mut server, ()) = start(&fedavgm, &symmetric(0.0));
     let mut round = |mean: f32| {
         let sent = vec![(0, symmetric(mean)), (1, symmetric(mean))];
         aggregate(&fedavgm, &mut server, pencil.network(), sent, 2);
