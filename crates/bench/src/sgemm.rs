@@ -2,7 +2,7 @@
 #![expect(unsafe_code, reason = "the interface of the `gemm` crate is one unsafe function")]
 
 use crate::stopwatch::{Tally, together};
-use formant_numerics::bench::Product;
+use formant_numerics::bench::{Extents, Product};
 use formant_numerics::{Rng, Stream};
 use serde_json::{Value, json};
 
@@ -39,7 +39,7 @@ impl Matrices {
 
     fn ours(&mut self) {
         let n = self.size;
-        self.ours.multiply((n, n, n), &self.a, &self.b, &mut self.c);
+        self.ours.multiply(Extents { m: n, n, k: n }, &self.a, &self.b, &mut self.c);
     }
 
     fn theirs(&mut self) {

@@ -7,7 +7,7 @@ use crate::progress::LateBar;
 use crate::run;
 use formant_data::{Federation, Share};
 use formant_methods::Zoo;
-use formant_runtime::files;
+use formant_runtime::files::{self, Synced};
 use std::fmt::Write as _;
 use std::path::Path;
 use std::process::ExitCode;
@@ -24,7 +24,8 @@ pub(crate) fn export(args: &DataExportArgs, zoo: &Zoo) -> anyhow::Result<ExitCod
     let clients = federation.clients.len();
     let bar = LateBar::new(clients);
     for client in 0..clients {
-        Share::of_client(&federation, client)?.write(&args.out.join(name(client, clients)))?;
+        let share = Share::of_client(&federation, client)?.to_bytes()?;
+        files::write(&args.out.join(name(client, clients)), &share, Synced::Content)?;
         bar.advance(1);
     }
     bar.finish();

@@ -6,7 +6,7 @@ use crate::predict::{announce, model_json, notes, open};
 use crate::progress::LateBar;
 use anyhow::bail;
 use formant_data::{CATALOGUE, Source};
-use formant_model::{Metrics, labels};
+use formant_model::{Metrics, Mistake, labels};
 use formant_runtime::quantity::count;
 use serde_json::json;
 use std::process::ExitCode;
@@ -138,11 +138,11 @@ fn worst(metrics: &Metrics, names: &[String]) -> String {
     let mistakes = metrics.mistakes();
     let header = ["most frequent mistakes: right", "predicted", "samples", "of its class"];
     let mut rows = vec![header.map(ToOwned::to_owned).to_vec()];
-    for (right, predicted, count) in mistakes.iter().take(MOST_CONFUSIONS) {
-        let share = 100.0 * *count as f64 / metrics.classes[*right].support as f64;
+    for &Mistake { right, predicted, count } in mistakes.iter().take(MOST_CONFUSIONS) {
+        let share = 100.0 * count as f64 / metrics.classes[right].support as f64;
         rows.push(vec![
-            names[*right].clone(),
-            names[*predicted].clone(),
+            names[right].clone(),
+            names[predicted].clone(),
             count.to_string(),
             format!("{share:.1} %"),
         ]);

@@ -2,6 +2,7 @@
 
 use crate::args::network::JoinArgs;
 use crate::output::{pasteable, print, print_json};
+use crate::program;
 use crate::service::{block_on, interrupted, start_log};
 use anyhow::{Context, bail};
 use formant_data::Share;
@@ -89,7 +90,7 @@ fn table(summary: &Summary) -> String {
     };
     let model = summary.model.as_deref().map_or(String::new(), |model| {
         let model = pasteable(model);
-        format!("model        {model}\n\nuse it       formant predict {model} IMAGE…\n")
+        format!("model        {model}\n\nuse it       {} predict {model} IMAGE…\n", program::name())
     });
     format!(
         "rounds       {}\ntest samples {}\npersonal     {}\ngeneric      {}\nfingerprint  {}\n{model}",

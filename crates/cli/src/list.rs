@@ -2,11 +2,12 @@
 
 use crate::args::{InitArgs, JsonArgs, MethodsArgs, MethodsCommand};
 use crate::output::{pasteable, print, print_json};
+use crate::program;
 use anyhow::bail;
 use formant_methods::schema::Key;
 use formant_methods::{ALLOW_DEGENERATE, Entry, Zoo};
 use formant_numerics::{NetworkSpec, Shape};
-use formant_runtime::files;
+use formant_runtime::files::{self, Synced};
 use formant_runtime::quantity::count;
 use serde_json::json;
 use std::fmt::Write as _;
@@ -48,7 +49,7 @@ pub(crate) fn methods(args: &MethodsArgs, zoo: &Zoo) -> anyhow::Result<ExitCode>
         )?;
     }
     writeln!(text, "\nGM: trains a generic model; PM: trains a personal model for each client")?;
-    writeln!(text, "more: formant methods show NAME")?;
+    writeln!(text, "more: {} methods show NAME", program::name())?;
     print(&text)?;
     Ok(ExitCode::SUCCESS)
 }
@@ -185,8 +186,8 @@ pub(crate) fn init(args: &InitArgs, zoo: &Zoo) -> anyhow::Result<ExitCode> {
             args.file.display()
         );
     }
-    files::write_atomic(&args.file, formant_experiment::template(zoo).as_bytes())?;
+    files::write(&args.file, formant_experiment::template(zoo).as_bytes(), Synced::Content)?;
     let (written, pasted) = (args.file.display(), pasteable(&args.file));
-    print(&format!("wrote {written}\nrun it with: formant run {pasted}\n"))?;
+    print(&format!("wrote {written}\nrun it with: {} run {pasted}\n", program::name()))?;
     Ok(ExitCode::SUCCESS)
 }

@@ -5,7 +5,7 @@ use crate::output::{note, print};
 use crate::progress::LateBar;
 use formant_data::{Fitting, Source};
 use formant_model::{Card, ModelFile, Predictor, Role, folder, known_labels, ranking};
-use formant_numerics::Shape;
+use formant_numerics::{Shape, Size};
 use formant_runtime::quantity::count;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
@@ -103,7 +103,7 @@ pub(crate) fn model_json(card: &Card) -> anyhow::Result<Value> {
 
 /// What had to be done to the images, in a few words.
 pub(crate) fn notes(fitting: &Fitting, skipped: &[String], shape: Shape, all: usize) {
-    if let Some((width, height)) = fitting.size {
+    if let Some(Size { height, width }) = fitting.size {
         let others = if fitting.sizes_differ { " and other sizes" } else { "" };
         note!(
             "note: {} of {} images were cropped and resized, from {width}x{height}{others} to {}x{} pixels",

@@ -4,6 +4,7 @@ use crate::args::{ExperimentArgs, RunArgs};
 use crate::folder;
 use crate::interrupt::stop_flag;
 use crate::output::{colour_on_stdout, note, pasteable, print, print_json};
+use crate::program;
 use crate::progress::Bars;
 use anyhow::Context;
 use formant_experiment::{Experiment, Override, QUICKSTART};
@@ -38,7 +39,8 @@ pub(crate) fn run(args: RunArgs, zoo: &Zoo) -> anyhow::Result<ExitCode> {
     }
     let outcome = sim::run(&plan, &run_dir, &bars, &*stop_flag()?)?;
     if outcome == Outcome::Interrupted {
-        note!("interrupted; go on with: formant run --resume {}", pasteable(&run_dir));
+        let (program, run_dir) = (program::name(), pasteable(&run_dir));
+        note!("interrupted; go on with: {program} run --resume {run_dir}");
         return Ok(ExitCode::from(130));
     }
     let log = RunLog::read(&run_dir.join(EVENTS_FILE))?;
@@ -53,8 +55,9 @@ pub(crate) fn run(args: RunArgs, zoo: &Zoo) -> anyhow::Result<ExitCode> {
 
 fn result(log: &RunLog, run_dir: &Path) -> serde_json::Value {
     let finished = log.methods.iter().filter_map(|m| Some((&m.info.label, m.finish.as_ref()?)));
-    let fingerprints: serde_json::Map<_, _> =
-        finished.map(|(label, f)| (label.clone(), f.fingerprint.clone().into())).collect();
+    let fingerprints: serde_json::Map<_, _> = finished
+        .filter_map(|(label, f)| Some((label.clone(), f.fingerprint.clone()?.into())))
+        .collect();
     serde_json::json!({
         "run_dir": run_dir,
         "formant": log.started.formant,
@@ -93,13 +96,14 @@ fn next(log: &RunLog, run_dir: &Path) -> String {
     let predict = personal.filter(|_| is_near).map_or(String::new(), |model| {
         format!("            formant evaluate {model} --data {}\n", log.started.dataset)
     });
-    format!(
+    let text = format!(
         "
 next        formant run --set data.alpha=0.1        clients that differ more
             formant data show                       who holds which labels
             formant init                            an experiment of your own
 {predict}"
-    )
+    );
+    program::renamed(&text).into_owned()
 }
 
 /// Says which models are not kept because they would pass the limit, with their size.
@@ -161,7 +165,7 @@ pub(crate) fn threads(given: Option<i64>) -> Vec<Override> {
 
 pub(crate) fn introduction(plan: &RunPlan) -> String {
     let header = &plan.header;
-    let images: usize = header.clients.iter().map(|c| c.train).sum();
+    let images: usize = header.clients.iter().flatten().map(|c| c.train).sum();
     format!(
         "{}: {} on {} ({} parameters), {} clients with {} training images in all, {} rounds, {} thread{}",
         header.name,

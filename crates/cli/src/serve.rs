@@ -2,6 +2,7 @@
 
 use crate::args::network::ServeArgs;
 use crate::output::{pasteable, print};
+use crate::program;
 use crate::service::{block_on, interrupted, start_log};
 use anyhow::Context;
 use formant_methods::Zoo;
@@ -43,7 +44,8 @@ pub(crate) fn serve(args: &ServeArgs, zoo: &Zoo) -> anyhow::Result<ExitCode> {
         let model = folder.join(formant_model::folder::GENERIC);
         if model.is_file() {
             let model = pasteable(&model);
-            writeln!(text, "model        {model}\n\nuse it       formant predict {model} IMAGE…")?;
+            writeln!(text, "model        {model}\n")?;
+            writeln!(text, "use it       {} predict {model} IMAGE…", program::name())?;
         }
         print(&text)?;
         Ok(if end.stopped.is_some() { ExitCode::FAILURE } else { ExitCode::SUCCESS })

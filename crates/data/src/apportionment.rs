@@ -23,7 +23,7 @@ pub(crate) fn evenly(total: usize, parts: usize) -> impl Iterator<Item = usize> 
 }
 
 /// Takes `total` from stocks as evenly as they allow: a stock that is too small gives all it has,
-/// the others share the rest within one. `total` may not exceed the sum of the stocks.
+/// the others share the rest within one. `total` must not exceed the sum of the stocks.
 pub(crate) fn balanced(stocks: &[usize], total: usize) -> Vec<usize> {
     let mut order: Vec<usize> = (0..stocks.len()).collect();
     order.sort_by_key(|&i| stocks[i]);

@@ -16,7 +16,7 @@ pub struct CatalogueEntry {
     pub classes: usize,
     /// A name for every class.
     pub class_names: &'static [&'static str],
-    /// One normalisation a channel.
+    /// One normalisation per channel.
     pub normalisation: &'static [Normalisation],
     /// The folder of its files below the data folder; empty when it needs none.
     pub folder: &'static str,
@@ -25,7 +25,7 @@ pub struct CatalogueEntry {
     /// How the files are read.
     pub(crate) format: Format,
     /// Most samples a training file and a test file hold: this bounds what is read into memory,
-    /// whatever the header of a file claims.
+    /// even if the header of a file claims more.
     pub(crate) most_samples: [usize; 2],
 }
 
@@ -36,7 +36,7 @@ pub(crate) enum Format {
     Embedded,
     /// Images and labels in separate files.
     Idx,
-    /// One record an image: label bytes, of which the last is the class, then pixels.
+    /// One record per image: label bytes, of which the last is the class, then pixels.
     Cifar { label_bytes: usize },
 }
 
@@ -157,7 +157,7 @@ pub struct Description {
     pub shape: Shape,
     /// A name for every class.
     pub class_names: Vec<String>,
-    /// One normalisation a channel.
+    /// One normalisation per channel.
     pub normalisation: Vec<Normalisation>,
 }
 

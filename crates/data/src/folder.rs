@@ -109,7 +109,7 @@ impl Folder {
     }
 }
 
-/// The decompressed content of a file, and what an error about it has to say.
+/// The decompressed content of a file, and what error messages about it need.
 #[derive(Debug)]
 pub(crate) struct FileContent {
     pub(crate) name: String,
@@ -146,7 +146,7 @@ impl FileContent {
         Ok(content)
     }
 
-    /// The error that this file holds something else than it should.
+    /// The error that this file does not hold what it should.
     pub(crate) fn malformed(
         &self,
         found: impl Into<String>,
@@ -165,7 +165,7 @@ fn candidates(folder: &Path, file: &str) -> [PathBuf; 2] {
     [folder.join(file), folder.join(format!("{file}.gz"))]
 }
 
-/// Whether something is there; what may not be looked at counts, so that reading it can say why.
+/// Whether something is there. What cannot be inspected counts as well: reading it then says why.
 fn exists(path: &Path) -> bool {
     !matches!(fs::metadata(path),
         Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory))

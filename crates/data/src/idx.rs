@@ -24,19 +24,26 @@ pub(crate) fn load(
 ) -> Result<(Images, Images), DataError> {
     let [train_images, train_labels, test_images, test_labels] = IDX_FILES;
     let part = |part: usize, images, labels| {
-        let (image_limit, label_limit) = limits(entry, part);
-        let images = folder.read(images, image_limit)?;
-        let labels = folder.read(labels, label_limit)?;
+        let limits = limits(entry, part);
+        let images = folder.read(images, limits.images)?;
+        let labels = folder.read(labels, limits.labels)?;
         refuse_other_set(entry, &labels, part)?;
         pair(entry, images, &labels)
     };
     Ok((part(0, train_images, train_labels)?, part(1, test_images, test_labels)?))
 }
 
-/// The lengths of the longest image file and label file of part 0 (train) or 1 (test).
-pub(crate) fn limits(entry: &CatalogueEntry, part: usize) -> (usize, usize) {
+/// How many bytes files may have.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Limits {
+    pub(crate) images: usize,
+    pub(crate) labels: usize,
+}
+
+/// The lengths of the longest files of part 0 (train) or 1 (test).
+pub(crate) fn limits(entry: &CatalogueEntry, part: usize) -> Limits {
     let samples = entry.most_samples[part];
-    (IMAGE_HEADER + samples * entry.shape.len(), LABEL_HEADER + samples)
+    Limits { images: IMAGE_HEADER + samples * entry.shape.len(), labels: LABEL_HEADER + samples }
 }
 
 /// Images from the contents of an image file and of its label file.

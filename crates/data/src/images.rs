@@ -26,12 +26,12 @@ pub struct Images {
     pixels: Vec<u8>,
     labels: Vec<u16>,
     normalisation: Vec<Normalisation>,
-    /// One table a channel.
+    /// One table per channel.
     tables: Vec<[f32; 256]>,
 }
 
 impl Images {
-    /// Images from their pixels (NCHW) and labels, with one normalisation a channel.
+    /// Images from their pixels (NCHW) and labels, with one normalisation per channel.
     pub fn new(
         shape: Shape,
         pixels: Vec<u8>,

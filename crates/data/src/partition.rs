@@ -19,7 +19,7 @@ pub enum Partition {
         /// The concentration: near 0 a class has one owner, towards infinity the division is even.
         alpha: f64,
     },
-    /// Every client holds exactly so many classes. The classes have the same number of owners
+    /// Every client holds the same number of classes. The classes have the same number of owners
     /// within one, and each is divided evenly among its owners. Classes without an owner, which
     /// there are when `clients * classes_per_client` is below the number of classes, are left out.
     Pathological {
@@ -47,7 +47,7 @@ pub struct PartitionPlan {
     pub clients: usize,
     /// How the samples are divided.
     pub partition: Partition,
-    /// Use only so many training samples, balanced over the classes and drawn from the seed; a
+    /// Use only this many training samples, balanced over the classes and drawn from the seed; a
     /// class that has too few gives all it has. Without it, use all.
     pub samples: Option<usize>,
     /// Samples every client holds at least, over train, validation and test; 1 or more. Clients
@@ -93,7 +93,7 @@ impl PartitionPlan {
         let test = 1.0 - train - validation;
         if test < -FRACTION_SLACK {
             let value = format!("{train} + {validation}");
-            let remedy = "the two may not exceed 1; what is left is the local test set";
+            let remedy = "their sum must not exceed 1; what is left is the local test set";
             return refuse("train_fraction + validation_fraction", value, remedy);
         }
         Ok([train, validation, if test < FRACTION_SLACK { 0.0 } else { test }])

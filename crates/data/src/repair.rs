@@ -8,8 +8,8 @@ use crate::holding::{Holding, move_sample};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// Clients below the minimum take samples, one at a time, from the most plentiful class of whoever
-/// is the largest client then. There are at least `holdings.len() * min` samples.
+/// Clients below the minimum take samples, one at a time, from the most plentiful class of the
+/// client that is the largest at that moment. There are at least `holdings.len() * min` samples.
 pub(crate) fn repair_from_anyone(holdings: &mut [Holding], min: usize) {
     let mut givers: BinaryHeap<(usize, Reverse<usize>)> = holdings
         .iter()
@@ -31,9 +31,9 @@ pub(crate) fn repair_from_anyone(holdings: &mut [Holding], min: usize) {
 }
 
 /// The same, but no client gains or loses a class: samples move only between owners of their class,
-/// and nobody gives the last one. When all clients that share a class with the taker are at the
-/// minimum themselves, they pass on what they take from further clients, so that the error means
-/// that no exchange whatever reaches the minimum.
+/// and no client gives away its last one. When all clients that share a class with the taker are at
+/// the minimum themselves, they pass on what they take from further clients, so that the error means
+/// that no exchange at all reaches the minimum.
 pub(crate) fn repair_within_classes(
     holdings: &mut [Holding],
     owners: &[Vec<usize>],

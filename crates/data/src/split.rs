@@ -106,7 +106,7 @@ fn rounded_table(rows: &[usize], columns: Triple) -> Vec<Triple> {
 }
 
 struct Rounding {
-    /// The remainder of each entry; without one it may not be raised.
+    /// The remainder of each entry; an entry without one must not be raised.
     lost: Vec<Triple>,
     raised: Vec<[bool; 3]>,
     /// What each column still needs.

@@ -30,7 +30,7 @@ impl Experiment {
     ) -> Result<RunPlan, ExperimentError> {
         combination::check_clock(self)?;
         let engine = self.engine(&federation.dataset)?;
-        let sizes = federation.clients.iter().map(|data| self.size_of(data)).collect();
+        let sizes = federation.clients.iter().map(|data| Some(self.size_of(data))).collect();
         let clients = federation.clients.len();
         let plan = RunPlan {
             header: self.header(&federation.dataset, &*engine, sizes),
@@ -91,7 +91,7 @@ impl Experiment {
         &self,
         dataset: &Dataset,
         engine: &dyn Engine,
-        clients: Vec<ClientSize>,
+        clients: Vec<Option<ClientSize>>,
     ) -> RunStarted {
         let methods = self.methods.iter().map(|setting| {
             let entry = setting.method.method.entry();
@@ -118,7 +118,7 @@ impl Experiment {
             dataset: dataset.name.clone(),
             split: self.evaluation.split.word().into(),
             global_test: match self.evaluation.split {
-                Scored::Validation => clients.iter().map(|size| size.test).sum(),
+                Scored::Validation => clients.iter().flatten().map(|size| size.test).sum(),
                 Scored::Test => dataset.test.len(),
             },
             clients,
@@ -151,11 +151,11 @@ impl OneMethod {
     ) -> Result<(Task, RunStarted), ExperimentError> {
         let engine = self.engine(dataset)?;
         // Nobody knows what others hold.
-        let mut sizes = vec![ClientSize { train: 0, test: 0 }; self.data.clients];
+        let mut sizes = vec![None; self.data.clients];
         if let Side::Client { place, data } = side
             && let Some(own) = sizes.get_mut(place)
         {
-            *own = self.size_of(data);
+            *own = Some(self.size_of(data));
         }
         let header = self.header(dataset, &*engine, sizes);
         let method = self.method().plan(&self.training);
@@ -163,7 +163,7 @@ impl OneMethod {
             Side::Server => 0,
             Side::Client { data, .. } => data.train.len(),
         };
-        let own = header.clients.iter().map(|size| size.test);
+        let own = header.clients.iter().flatten().map(|size| size.test);
         let load = Load {
             engine: &*engine,
             methods: if held > 0 { std::slice::from_ref(&method) } else { &[] },

@@ -19,7 +19,7 @@ use toml::Table;
 
 prop_compose! {
     fn data()(
-        dataset in sample::select(CATALOGUE),
+        dataset in (0..CATALOGUE.len()).prop_map(|i| &CATALOGUE[i]),
         dir in option::of("[a-z/]{1,9}"),
         samples in option::of(1usize..100_000),
         clients in 10usize..1_000,

@@ -1,4 +1,4 @@
-//! What a model file says of itself.
+//! What a model file says about itself.
 
 use crate::ModelError;
 use formant_data::Normalisation;

@@ -20,7 +20,7 @@ pub enum ModelError {
         hint: &'static str,
     },
     /// A file that does not hold what a model file promises.
-    #[error("{origin} is no usable model file: {found}\nhint: {remedy}")]
+    #[error("{origin} is not a usable model file: {found}\nhint: {remedy}")]
     Malformed {
         /// The file.
         origin: String,
@@ -53,7 +53,7 @@ pub enum ModelError {
         /// Why not.
         found: String,
     },
-    /// A folder in which the model that was asked for is not.
+    /// A folder that does not hold the model that was asked for.
     #[error("{found}\nhint: {remedy}")]
     Choice {
         /// What was looked for and what is there.

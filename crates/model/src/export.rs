@@ -7,7 +7,7 @@ use crate::{ModelError, ModelFile, npz, onnx};
 pub enum Format {
     /// Formant's own file, which PyTorch, JAX and others read as well.
     Safetensors,
-    /// A graph that takes raw pixels, for onnxruntime and whatever else runs ONNX.
+    /// A graph that takes raw pixels, for onnxruntime and other programs that run ONNX.
     Onnx,
     /// An archive of NumPy arrays.
     Npz,

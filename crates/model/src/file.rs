@@ -55,7 +55,12 @@ impl ModelFile {
             let other = match bytes {
                 [b'P', b'K', ..] => "it is an archive, such as NumPy's",
                 [0x08, ..] => "it is perhaps an ONNX graph",
-                _ => return refuse(format!("it is no whole safetensors file ({error})"), again),
+                _ => {
+                    return refuse(
+                        format!("it is not a complete safetensors file ({error})"),
+                        again,
+                    );
+                }
             };
             refuse(other.into(), "give the safetensors file that it was exported from")
         })?;
@@ -78,8 +83,9 @@ impl ModelFile {
             let found = format!("its card says {values} values, and it has {} bytes", bytes.len());
             return Err(refuse(found, again));
         }
-        let tensors = SafeTensors::deserialize(bytes)
-            .map_err(|error| refuse(format!("it is no whole safetensors file ({error})"), again))?;
+        let tensors = SafeTensors::deserialize(bytes).map_err(|error| {
+            refuse(format!("it is not a complete safetensors file ({error})"), again)
+        })?;
         let model = unpack(&tensors, network.layout()).map_err(|found| refuse(found, again))?;
         let found = hash(card_text, network.layout(), &model);
         if check != found {
@@ -211,14 +217,14 @@ fn unpack(tensors: &SafeTensors<'_>, layout: &Layout) -> Result<Model, String> {
         [(layout.tensors(), &mut model.parameters), (layout.buffers(), &mut model.buffers)]
     {
         for Tensor { name, shape, .. } in expected {
-            let bytes = tensor(tensors, name, (Dtype::F32, shape))?;
+            let bytes = tensor(tensors, name, Dtype::F32, shape)?;
             let (words, _) = bytes.as_chunks::<4>();
             values.extend(words.iter().map(|word| f32::from_le_bytes(*word)));
         }
     }
     let mut expected = layout.tensors().len() + layout.buffers().len();
     for name in counters(layout) {
-        tensor(tensors, &name, (Dtype::I64, &[]))?;
+        tensor(tensors, &name, Dtype::I64, &[])?;
         expected += 1;
     }
     if tensors.len() != expected {
@@ -230,7 +236,8 @@ fn unpack(tensors: &SafeTensors<'_>, layout: &Layout) -> Result<Model, String> {
 fn tensor<'d>(
     tensors: &SafeTensors<'d>,
     name: &str,
-    (dtype, shape): (Dtype, &[usize]),
+    dtype: Dtype,
+    shape: &[usize],
 ) -> Result<&'d [u8], String> {
     let found = tensors.tensor(name).map_err(|_| format!("the tensor {name} is missing"))?;
     if found.dtype() != dtype || found.shape() != shape {

@@ -23,7 +23,7 @@ pub const PERSONAL: &str = "personal";
 /// The personal model in a client's state folder.
 pub const OWN: &str = "personal.safetensors";
 
-/// Opens the name of a method's folder that is being filled; no label has it.
+/// Begins the name of a method's folder while it is being filled; no label begins with it.
 pub const HALF: &str = "~";
 
 /// Which of several models is meant.
@@ -45,13 +45,13 @@ pub fn personal(client: usize) -> String {
     format!("{client}.safetensors")
 }
 
-/// A folder name for each method of a run: its label, unless that is no name for a folder or
+/// A folder name for each method of a run: its label, unless that is not a valid folder name or
 /// differs from an earlier one by case alone.
 pub fn method_folders<'l>(labels: impl IntoIterator<Item = &'l str>) -> Vec<String> {
     let mut taken = HashSet::new();
     let mut names = Vec::new();
     for label in labels {
-        // Some systems know no names that end with a dot or a blank; `..` would lead elsewhere.
+        // Some systems allow no names that end with a dot or a blank; `..` would lead elsewhere.
         let plain = label.trim_end_matches(['.', ' ']);
         let plain = if plain.is_empty() { "method" } else { plain };
         let mut name = plain.to_owned();
@@ -170,7 +170,10 @@ fn method_folder(path: &Path, method: Option<&str>) -> Result<PathBuf, ModelErro
         return match method {
             None => Ok(path.into()),
             Some(method) => Err(choice(
-                format!("{} is no run folder, in which --method {method} could be", path.display()),
+                format!(
+                    "{} is not a run folder, so --method {method} cannot choose in it",
+                    path.display()
+                ),
                 "leave out --method, or name the folder that `formant run` printed",
             )),
         };

@@ -10,7 +10,7 @@ pub fn labels(card: &Card, source: &Source) -> Result<Vec<u16>, ModelError> {
     let Some(names) = source.class_names() else {
         return numbered(card, source.origin(), labels);
     };
-    let (found, strangers) = matched(card, names);
+    let Matched { classes, strangers } = matched(card, names);
     if !strangers.is_empty() {
         return Err(choice(
             format!(
@@ -19,20 +19,20 @@ pub fn labels(card: &Card, source: &Source) -> Result<Vec<u16>, ModelError> {
                 listed(&strangers),
                 listed(&card.classes)
             ),
-            "call the folders of images like the model's classes, or choose another model",
+            "name the folders of images after the model's classes, or choose another model",
         ));
     }
-    Ok(labels.iter().filter_map(|label| found[usize::from(*label)]).collect())
+    Ok(labels.iter().filter_map(|label| classes[usize::from(*label)]).collect())
 }
 
 /// The same where it helps: nothing for images whose label is not known or not one of the model's.
 pub fn known_labels(card: &Card, source: &Source) -> Vec<Option<u16>> {
     let Ok(labels) = source.labels() else { return vec![None; source.len()] };
-    let found = match source.class_names() {
-        Some(names) => matched(card, names).0,
+    let classes = match source.class_names() {
+        Some(names) => matched(card, names).classes,
         None => (0..card.classes.len()).map(|class| Some(class as u16)).collect(),
     };
-    labels.iter().map(|label| found.get(usize::from(*label)).copied().flatten()).collect()
+    labels.iter().map(|label| classes.get(usize::from(*label)).copied().flatten()).collect()
 }
 
 fn numbered(card: &Card, origin: &str, labels: &[u16]) -> Result<Vec<u16>, ModelError> {
@@ -41,7 +41,7 @@ fn numbered(card: &Card, origin: &str, labels: &[u16]) -> Result<Vec<u16>, Model
         None => Ok(labels.to_vec()),
         Some(i) => Err(choice(
             format!(
-                "{origin}: the label {} of image {i} is no class of the model, which has {classes}",
+                "{origin}: the label {} of image {i} is not a class of the model, which has {classes}",
                 labels[i]
             ),
             &format!("number the classes from 0 to {} as the model does", classes - 1),
@@ -49,8 +49,15 @@ fn numbered(card: &Card, origin: &str, labels: &[u16]) -> Result<Vec<u16>, Model
     }
 }
 
-/// The model's class for every name, and the names that it does not know.
-fn matched(card: &Card, names: &[String]) -> (Vec<Option<u16>>, Vec<String>) {
+/// Names of a source, compared with the classes of a model.
+struct Matched {
+    /// The model's class for each name.
+    classes: Vec<Option<u16>>,
+    /// Names that the model does not know.
+    strangers: Vec<String>,
+}
+
+fn matched(card: &Card, names: &[String]) -> Matched {
     let plain = |name: &str| name.trim().to_lowercase().replace(['_', '-'], " ");
     let find = |name: &String| {
         let exact = card.classes.iter().position(|class| class == name);
@@ -61,11 +68,11 @@ fn matched(card: &Card, names: &[String]) -> (Vec<Option<u16>>, Vec<String>) {
             alike.next().filter(|_| alike.next().is_none()).map(|(class, _)| class)
         })
     };
-    let found: Vec<Option<u16>> =
+    let classes: Vec<Option<u16>> =
         names.iter().map(|name| find(name).map(|class| class as u16)).collect();
-    let strangers = names.iter().zip(&found).filter(|(_, found)| found.is_none());
+    let strangers = names.iter().zip(&classes).filter(|(_, class)| class.is_none());
     let strangers = strangers.map(|(name, _)| name.clone()).collect();
-    (found, strangers)
+    Matched { classes, strangers }
 }
 
 /// Names in quotes, of many only the first.

@@ -43,5 +43,5 @@ pub use error::ModelError;
 pub use export::{Format, export};
 pub use file::{ModelFile, encode, encoded_len, read_card};
 pub use labels::{known_labels, labels};
-pub use metrics::{CALIBRATION_BINS, ClassMetrics, Metrics};
+pub use metrics::{CALIBRATION_BINS, ClassMetrics, Metrics, Mistake};
 pub use predict::{BATCH, Predicted, Predictor, best, ranking};

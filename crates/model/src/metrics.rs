@@ -48,6 +48,17 @@ pub struct ClassMetrics {
     pub auroc: Option<f64>,
 }
 
+/// Samples of one class for which another was predicted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Mistake {
+    /// Their class.
+    pub right: usize,
+    /// The class that was predicted.
+    pub predicted: usize,
+    /// How many.
+    pub count: u64,
+}
+
 impl Metrics {
     /// Scores probabilities, sample after sample, against labels below `classes`.
     ///
@@ -74,7 +85,7 @@ impl Metrics {
             log_loss -= libm::log(row[label].clamp(f64::EPSILON, 1.0 - f64::EPSILON));
         }
         let samples = labels.len();
-        let aurocs = (0..classes).map(|class| auroc(probabilities, labels, (class, classes)));
+        let aurocs = (0..classes).map(|class| auroc(probabilities, labels, class, classes));
         let rows: Vec<ClassMetrics> = aurocs
             .enumerate()
             .map(|(class, auroc)| ClassMetrics { auroc, ..of_class(&confusion, class) })
@@ -97,13 +108,13 @@ impl Metrics {
     }
 
     /// Mistakes by right and predicted class, the most frequent first.
-    pub fn mistakes(&self) -> Vec<(usize, usize, u64)> {
+    pub fn mistakes(&self) -> Vec<Mistake> {
         let mut mistakes = Vec::new();
         for (right, row) in self.confusion.iter().enumerate() {
             let wrong = row.iter().enumerate().filter(|(class, n)| *class != right && **n > 0);
-            mistakes.extend(wrong.map(|(predicted, n)| (right, predicted, *n)));
+            mistakes.extend(wrong.map(|(predicted, n)| Mistake { right, predicted, count: *n }));
         }
-        mistakes.sort_by_key(|(_, _, n)| std::cmp::Reverse(*n));
+        mistakes.sort_by_key(|mistake| std::cmp::Reverse(mistake.count));
         mistakes
     }
 }
@@ -148,7 +159,7 @@ fn of_class(confusion: &[Vec<u64>], class: usize) -> ClassMetrics {
 }
 
 /// The Mann-Whitney statistic: ranks of the class's samples, equal ones sharing the mean rank.
-fn auroc(probabilities: &[f64], labels: &[u16], (class, classes): (usize, usize)) -> Option<f64> {
+fn auroc(probabilities: &[f64], labels: &[u16], class: usize, classes: usize) -> Option<f64> {
     let scores = probabilities.iter().skip(class).step_by(classes);
     let own = labels.iter().map(|label| usize::from(*label) == class);
     let mut scored: Vec<(f64, bool)> = scores.copied().zip(own).collect();
@@ -196,13 +207,14 @@ mod tests {
         let aurocs: Vec<_> = m.classes.iter().map(|c| c.auroc).collect();
         assert_eq!(aurocs, [Some(7.0 / 9.0), Some(5.0 / 9.0), None]);
         assert!((m.auroc.unwrap() - 6.0 / 9.0).abs() < 1e-15);
-        // Each in a bin of its own but for two of .6 and two of .7:
+        // Each in a different bin, except for two of .6 and two of .7:
         // .8 right, .6 and .6 right, .7 and .7 wrong, .5 wrong.
         let expected = (0.2 + 0.8 + 1.4 + 0.5) / 6.0;
         assert!((m.calibration_error - expected).abs() < 1e-12, "{}", m.calibration_error);
         let product: f64 = 0.8 * 0.6 * 0.2 * 0.6 * 0.4 * 0.2;
         assert!((m.log_loss + product.ln() / 6.0).abs() < 1e-12);
-        assert_eq!(m.mistakes(), [(0, 1, 1), (1, 0, 1), (1, 2, 1)]);
+        let mistake = |right, predicted| Mistake { right, predicted, count: 1 };
+        assert_eq!(m.mistakes(), [mistake(0, 1), mistake(1, 0), mistake(1, 2)]);
         assert_eq!((m.classes[2].support, m.classes[2].predicted), (0, 1));
     }
 

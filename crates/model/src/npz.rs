@@ -1,7 +1,7 @@
 //! A model as a NumPy archive: `numpy.load(file)["conv1.weight"]`.
 //!
 //! The archive is a zip of one `.npy` file for each tensor, uncompressed because trained weights do not
-//! shrink. All of PyTorch's state is there, so the arrays load with `strict=True`; beside them stands the
+//! shrink. All of PyTorch's state is there, so the arrays load with `strict=True`; next to them is the
 //! card as `formant.json`.
 
 use crate::file::{counters, values};
@@ -51,7 +51,7 @@ fn archive(file: &ModelFile, layout: &Layout, card: &[u8]) -> ZipResult<Vec<u8>>
 fn header(dtype: &str, shape: &[usize]) -> Vec<u8> {
     let mut extents = shape.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
     if shape.len() == 1 {
-        // What makes a tuple of it.
+        // The comma that makes a tuple of one number.
         extents.push(',');
     }
     let text = format!("{{'descr': '{dtype}', 'fortran_order': False, 'shape': ({extents}), }}");

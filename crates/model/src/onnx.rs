@@ -1,7 +1,7 @@
 //! A model as an ONNX graph: raw pixels go in, class scores and probabilities come out.
 //!
-//! The file needs nothing beside it: the normalisation is a part of the graph, the weights are kept under
-//! PyTorch's names, and the card and the class names stand in the metadata.
+//! The file needs no other files: the normalisation is a part of the graph, the weights are kept under
+//! PyTorch's names, and the card and the class names are in the metadata.
 
 mod format;
 mod layers;
@@ -31,7 +31,7 @@ const OPERATORS: i64 = 26;
 /// The version of the format that came with that set of operators.
 const FORMAT: i64 = 13;
 
-/// A file of the format cannot be longer: its readers count in 32 bits with a sign.
+/// A file of the format cannot be longer: its readers count in signed 32-bit numbers.
 const LONGEST: u64 = i32::MAX as u64;
 
 /// Names of what goes in and comes out.

@@ -5,8 +5,8 @@ use formant_data::{DataError, Fitting, Source, images};
 use formant_numerics::{Batch, Model, Pass, Samples, Tape, Workspace};
 use std::sync::Arc;
 
-/// Images that go through the network together. Where one batch ends and the next begins depends on
-/// nothing but the images, so neither does a bit of the result.
+/// Images that go through the network together. Where one batch ends and the next begins depends only
+/// on the images, so the bits of the result do too.
 pub const BATCH: usize = 64;
 
 /// Bytes of pixels that are read and predicted before the next ones are.
@@ -62,7 +62,7 @@ impl Predictor {
         Ok(Self { card: file.card, model: file.model, network, origin: origin.into() })
     }
 
-    /// What the model says of itself.
+    /// What the model says about itself.
     pub fn card(&self) -> &Card {
         &self.card
     }
@@ -130,7 +130,7 @@ impl Predictor {
         let classes = self.card.classes.len();
         let mut work: Workspace = self.network.workspace(BATCH);
         let (mut inputs, mut indices) = (Vec::new(), Vec::new());
-        // They say how many images there are, and nothing else.
+        // They only say how many images there are.
         let no_labels = [0; BATCH];
         for (nth, rows) in out.chunks_mut(BATCH * classes).enumerate() {
             let start = first + nth * BATCH;

@@ -5,7 +5,7 @@
 #![expect(unsafe_code, reason = "the interface of the `gemm` crate is one unsafe function")]
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use formant_numerics::bench::{FullyConnected, Product};
+use formant_numerics::bench::{Extents, FullyConnected, Product};
 use formant_numerics::{Rng, Stream};
 use std::time::Duration;
 
@@ -66,7 +66,7 @@ fn products(c: &mut Criterion) {
         let mut out = vec![0.0; m * n];
         group.throughput(Throughput::Elements((m * n * k) as u64));
         group.bench_function(BenchmarkId::new("ours", name), |bench| {
-            bench.iter(|| product.multiply((m, n, k), &a, &b, &mut out));
+            bench.iter(|| product.multiply(Extents { m, n, k }, &a, &b, &mut out));
         });
         group.bench_function(BenchmarkId::new("gemm crate", name), |bench| {
             bench.iter(|| theirs((m, n, k), &a, &b, false, &mut out));

@@ -22,7 +22,7 @@ impl Adam {
     /// `ε`.
     const FLOOR: f64 = 1e-8;
 
-    /// At rest, for so many parameters.
+    /// Before the first step.
     pub fn new(parameters: usize) -> Self {
         Self { mean: vec![0.0; parameters], square: vec![0.0; parameters], steps: 0 }
     }

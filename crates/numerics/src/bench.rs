@@ -1,5 +1,6 @@
 //! The seam through which the benchmarks reach the matrix products. Not part of the interface.
 
+pub use crate::gemm::Extents;
 use crate::gemm::{self, Panels, Strided, Target};
 use crate::layer::{Linear, Need, Scratch};
 
@@ -17,18 +18,12 @@ impl Default for Product {
 
 impl Product {
     /// `C = A·B` with `A` of `m × k`, `B` of `k × n`.
-    pub fn multiply(
-        &mut self,
-        (m, n, k): (usize, usize, usize),
-        a: &[f32],
-        b: &[f32],
-        c: &mut [f32],
-    ) {
+    pub fn multiply(&mut self, extents: Extents, a: &[f32], b: &[f32], c: &mut [f32]) {
         gemm::multiply(
-            (m, n, k),
-            &Strided { data: a, lane: k, depth: 1 },
-            &Strided { data: b, lane: 1, depth: n },
-            Target { data: c, row_stride: n, accumulate: false },
+            extents,
+            &Strided { data: a, lane: extents.k, depth: 1 },
+            &Strided { data: b, lane: 1, depth: extents.n },
+            Target { data: c, row_stride: extents.n, accumulate: false },
             &mut self.panels,
         );
     }

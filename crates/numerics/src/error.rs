@@ -41,7 +41,7 @@ pub enum NumericsError {
     },
     /// A network that no machine can hold.
     #[error(
-        "network `{network}` would have {parameters:.1e} parameters, which fit into no machine; choose smaller layers (`network.hidden`, `network.width`)"
+        "network `{network}` would have {parameters:.1e} parameters, which no machine can hold; choose smaller layers (`network.hidden`, `network.width`)"
     )]
     TooLarge {
         /// The network.
@@ -55,7 +55,7 @@ pub enum NumericsError {
         /// What was asked for.
         tau: f64,
     },
-    /// Training left the finite numbers.
+    /// Training reached values that are not finite.
     #[error(
         "diverged at step {step}: {what} is not a finite number; lower the learning rate or the weight of the term"
     )]

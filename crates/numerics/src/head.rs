@@ -1,4 +1,4 @@
-//! A linear classifier over features: the head of a network, or another one beside it.
+//! A linear classifier over features: the head of a network, or an additional one.
 //!
 //! Its weights are one flat vector, first a row of `features` for each class, then a bias for each:
 //! the order in which a network's own head lies at the end of its parameters.
@@ -9,9 +9,9 @@ use core::ops::Range;
 /// The sizes of a head.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Head {
-    /// Numbers that it sees of a sample.
+    /// Features of a sample.
     pub features: usize,
-    /// Scores that it gives.
+    /// Scores, one for each class.
     pub classes: usize,
 }
 
@@ -57,7 +57,7 @@ impl Head {
         }
     }
 
-    /// Adds `scale · ∂/∂features`, what flows back into whatever made the features.
+    /// Adds `scale · ∂/∂features`, what flows back to the layers that made the features.
     pub fn add_feature_gradient(
         &self,
         scale: f32,

@@ -42,8 +42,8 @@ impl Layout {
         part: Part,
     ) -> Range<usize> {
         let from = self.parameters();
-        // Saturating, like everything that a width goes into: a network beyond all bounds is refused by
-        // its size once it is whole.
+        // Saturating, like everything that a width goes into: a network that is too large is refused
+        // by its size once it is complete.
         let len = shape.iter().fold(1, |len: usize, extent| len.saturating_mul(*extent));
         let range = from..from.saturating_add(len);
         self.tensors.push(Tensor {
@@ -68,7 +68,7 @@ impl Layout {
         range
     }
 
-    /// A layout of one unnamed tensor, for problems that are no network.
+    /// A layout of one unnamed tensor, for problems that are not networks.
     pub fn single(len: usize) -> Self {
         let mut layout = Self::default();
         layout.push("w", &[len], Part::Body);

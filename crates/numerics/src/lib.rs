@@ -2,6 +2,16 @@
 //!
 //! No I/O, no clock, no threads: everything here is a pure function of its arguments.
 
+#![cfg_attr(
+    test,
+    allow(
+        clippy::disallowed_macros,
+        clippy::disallowed_methods,
+        clippy::disallowed_types,
+        reason = "clippy.toml is about the library; its tests may read files and print"
+    )
+)]
+
 mod adam;
 #[doc(hidden)]
 pub mod bench;
@@ -44,6 +54,6 @@ pub use objective::{Loss, Objective, Spectral, Term, Weighted};
 pub use rng::{Rng, Stream};
 pub use samples::{Normalisation, Samples};
 pub use sgd::Sgd;
-pub use shape::Shape;
+pub use shape::{Shape, Size};
 pub use spectral::{Form, Length, Scope, SpectralDivergence, Spectrum};
 pub use term::{Differentiable, Linear, Proximal};

@@ -94,7 +94,7 @@ pub fn cross_entropy(logits: &[f32], labels: &[u32], d_logits: &mut [f32]) -> f6
 
 /// How many of a batch are classified right, and the sum of their cross-entropies.
 ///
-/// A row with a NaN is wrong, whatever its label.
+/// A row with a NaN counts as wrong for any label.
 pub fn accuracy_and_loss(logits: &[f32], labels: &[u32]) -> (usize, f64) {
     let classes = logits.len() / labels.len();
     let (mut right, mut total) = (0, 0.0);
@@ -123,7 +123,7 @@ mod tests {
         let (logits, labels) = ([0.3f32, -1.2, 2.0, 0.1, 0.0, -0.4], [2, 0]);
         let mut targets = [1.0f32, 0.0, -1.0, 0.5, 0.2, 0.2];
         softmax(&mut targets, 3);
-        // A target may be sure.
+        // A target may be certain of a class.
         targets[..3].copy_from_slice(&[0.0, 1.0, 0.0]);
         let losses = [
             Loss::CrossEntropy,

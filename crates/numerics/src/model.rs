@@ -51,7 +51,7 @@ pub mod floats {
         let (words, rest) = bytes.as_chunks::<4>();
         if !rest.is_empty() {
             return Err(D::Error::custom(format!(
-                "{} bytes are no whole number of f32",
+                "{} bytes are not a whole number of f32 values",
                 bytes.len()
             )));
         }

@@ -35,6 +35,27 @@ impl Shape {
     }
 }
 
+/// Height and width of a kernel, or of one channel of an image.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Size {
+    /// Rows.
+    pub height: usize,
+    /// Columns.
+    pub width: usize,
+}
+
+impl Size {
+    /// As high as wide.
+    pub const fn square(side: usize) -> Self {
+        Self { height: side, width: side }
+    }
+
+    /// Values that it holds.
+    pub const fn area(self) -> usize {
+        self.height * self.width
+    }
+}
+
 impl core::fmt::Display for Shape {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         write!(f, "{}x{}x{}", self.channels, self.height, self.width)

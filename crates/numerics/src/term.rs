@@ -9,10 +9,10 @@ pub trait Differentiable {
     fn add(&mut self, weight: f32, w: &[f32], gradient: &mut [f32]) -> f64;
 }
 
-/// Numbers that stay in the first cache while they are looked at twice.
+/// Numbers that stay in the first-level cache while they are read twice.
 const BLOCK: usize = 2_048;
 
-/// `½ ‖w − anchor‖²`: the square belongs to it, and so does the half.
+/// `½ ‖w − anchor‖²`, with the square and the factor ½.
 #[derive(Debug, Clone, Copy)]
 pub struct Proximal<'a> {
     /// Where the term pulls to.
@@ -23,7 +23,7 @@ impl Differentiable for Proximal<'_> {
     fn add(&mut self, weight: f32, w: &[f32], gradient: &mut [f32]) -> f64 {
         assert_eq!(w.len(), self.anchor.len());
         let mut squares = 0.0;
-        // Block by block, so that gradient and value are made of one trip through memory.
+        // Block by block, so that gradient and value take one pass over memory.
         let blocks = gradient.chunks_mut(BLOCK).zip(w.chunks(BLOCK)).zip(self.anchor.chunks(BLOCK));
         for ((gradient, w), anchor) in blocks {
             vectorised(

@@ -47,8 +47,8 @@ pub fn distance_squared(x: &[f32], y: &[f32]) -> f64 {
     })
 }
 
-/// Whether every value is a finite number. Asked of every model after every phase, so without a branch
-/// for every value: this vectorises.
+/// Whether every value is a finite number. It is checked for every model after every phase, so there is
+/// no branch per value: the loop vectorises.
 pub fn all_finite(values: &[f32]) -> bool {
     const EXPONENT: u32 = 0x7f80_0000;
     let finite = |block: &[f32]| {

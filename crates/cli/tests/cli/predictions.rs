@@ -60,10 +60,8 @@ fn every_format_says_the_same() {
     npy.extend(&pixels);
     fs::write(terminal.path("t.npy"), npy).unwrap();
     let part = Portion { pixels, labels };
-    Share::new(DIGITS.shape, part.clone(), Portion::default(), part)
-        .unwrap()
-        .write(&terminal.path("share.safetensors"))
-        .unwrap();
+    let share = Share::new(DIGITS.shape, part.clone(), Portion::default(), part).unwrap();
+    fs::write(terminal.path("share.safetensors"), share.to_bytes().unwrap()).unwrap();
     let mut first: Option<Vec<Value>> = None;
     for input in ["folder", "t-images-idx3-ubyte", "t.npy", "share.safetensors"] {
         let said = terminal.succeed(&["predict", "digits.safetensors", input, "--json"]);
@@ -132,10 +130,10 @@ fn bad_images_are_named_or_left_out() {
     fs::write(terminal.path("d/b.png"), &whole[..60]).unwrap();
     let answer = terminal.formant(&["predict", "digits.safetensors", "d"]);
     assert_eq!((answer.code, answer.stdout.as_str()), (Some(1), ""));
-    assert!(answer.stderr.contains("error: d/b.png: it is no whole image"), "{answer:?}");
+    assert!(answer.stderr.contains("error: d/b.png: it is not a complete image"), "{answer:?}");
     assert!(answer.stderr.contains("\n hint: "), "{answer:?}");
     let said = terminal.succeed(&["predict", "digits.safetensors", "d", "--skip-bad"]);
-    assert!(said.stderr.contains("note: left out d/b.png: it is no whole image"), "{said:?}");
+    assert!(said.stderr.contains("note: left out d/b.png: it is not a complete image"), "{said:?}");
     assert_eq!(said.stdout.lines().count(), 2, "{said:?}");
 }
 

@@ -164,7 +164,7 @@ fn networks_that_do_not_fit() {
         ("resnet50", "network.width", "9000000000000000000"),
     ] {
         let said = told(name, key, value);
-        assert!(said.contains("parameters, which fit into no machine"), "{said}");
+        assert!(said.contains("parameters, which no machine can hold"), "{said}");
     }
     let batch = refusals(&terminal, &[&["run", "tiny.toml", "--set", "train.batch=1000000000"]]);
     assert!(batch.contains("train.batch"), "{batch}");

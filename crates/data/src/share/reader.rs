@@ -11,7 +11,8 @@ pub(crate) type Problem = (String, String);
 /// The shape of an image, and the samples of train, validation and test.
 pub(crate) fn read(bytes: &[u8]) -> Result<(Shape, [Portion; 3]), Problem> {
     let tensors = SafeTensors::deserialize(bytes).map_err(|error| {
-        let found = format!("it is no whole safetensors file of {} bytes ({error})", bytes.len());
+        let found =
+            format!("it is not a complete safetensors file of {} bytes ({error})", bytes.len());
         (found, "write the file again, for example with safetensors.numpy.save_file".to_owned())
     })?;
     check_names(&tensors)?;
@@ -29,7 +30,7 @@ pub(crate) fn read(bytes: &[u8]) -> Result<(Shape, [Portion; 3]), Problem> {
     }
 }
 
-/// A tensor that nobody reads is a misspelt one.
+/// A tensor that is not read has a misspelt name.
 fn check_names(tensors: &SafeTensors<'_>) -> Result<(), Problem> {
     let known: Vec<String> = PARTS
         .iter()
@@ -111,7 +112,7 @@ fn classes(name: &str, labels: &TensorView<'_>) -> Result<Vec<u16>, Problem> {
     if labels.shape().len() != 1 {
         return Err((
             format!("{name} has the extents {:?}, expected the number of samples", labels.shape()),
-            "give one whole number a sample, in Python labels.reshape(-1)".to_owned(),
+            "give one whole number per sample, in Python labels.reshape(-1)".to_owned(),
         ));
     }
     let data = labels.data();
@@ -139,7 +140,7 @@ fn whole<const WIDTH: usize>(
         let label = number(*bytes);
         let class = u16::try_from(label).map_err(|_| {
             let remedy = format!("number the classes from 0 to at most {}", u16::MAX);
-            (format!("{name}[{i}] = {label} is no class"), remedy)
+            (format!("{name}[{i}] = {label} is not a class"), remedy)
         })?;
         classes.push(class);
     }

@@ -1,11 +1,11 @@
-//! One line a client.
+//! One line per client.
 
 use super::{MOST_CLIENTS, shown, title};
 use crate::{Federation, Split};
 
 /// A table of the clients: the sizes of their splits, the classes they hold, the share of the
 /// largest one, and the effective number of classes `1 / sum(share^2)`, which is 1 for a client
-/// that sees one class and the number of classes for one that sees all alike. A summary follows;
+/// that sees one class and the number of classes for one that sees all equally often. A summary follows;
 /// of more than 40 clients only some are shown, and the quantiles of all.
 pub fn table(federation: &Federation) -> String {
     let rows: Vec<Row> = (0..federation.clients.len()).map(|c| Row::of(federation, c)).collect();

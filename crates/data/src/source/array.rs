@@ -56,9 +56,9 @@ enum Number {
 /// Where the numbers lie.
 #[derive(Debug, Clone)]
 pub(crate) enum Place {
-    /// In a file, plain or compressed, after a header of so many bytes.
+    /// In a file, plain or compressed, after a header of this many bytes.
     File(PathBuf, u64),
-    /// In an archive, after a header of so many bytes.
+    /// In an archive, after a header of this many bytes.
     Archive(Arc<Entry>, u64),
 }
 
@@ -70,6 +70,15 @@ pub(crate) struct Array {
     pub(crate) extents: Vec<usize>,
     pub(crate) element: Element,
     pub(crate) place: Place,
+}
+
+/// How the images of an array lie.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Arrangement {
+    /// The shape of one of them.
+    pub(crate) shape: Shape,
+    /// Pixel after pixel, not channel after channel.
+    pub(crate) channels_last: bool,
 }
 
 /// The content of a file, decompressed if it is a gzip stream.
@@ -145,8 +154,11 @@ impl Array {
         if self.extents.is_empty() || !one_each {
             return Err(refusal(
                 &self.origin,
-                format!("labels have the extents {:?}, expected one number an image", self.extents),
-                "store the class of each image as a number; one-hot rows become that by labels.argmax(1)",
+                format!(
+                    "labels have the extents {:?}, expected one number per image",
+                    self.extents
+                ),
+                "store the class of each image as a number; for one-hot rows use labels.argmax(1)",
             ));
         }
         if self.len() != count {
@@ -168,7 +180,7 @@ impl Array {
             labels.push(class.map_err(|value| {
                 refusal(
                     format!("{}[{row}]", self.origin),
-                    format!("{value} is no class"),
+                    format!("{value} is not a class"),
                     "number the classes with whole numbers from 0, in Python labels.astype(\"int64\")",
                 )
             })?);
@@ -218,26 +230,30 @@ impl Array {
         Ok(())
     }
 
-    /// The images' own shape where the extents leave no doubt, and whether channels come last.
-    pub(crate) fn own_shape(&self) -> Option<(Shape, bool)> {
+    /// How the images lie, where the extents leave no doubt.
+    pub(crate) fn arrangement(&self) -> Option<Arrangement> {
+        let first = |shape| Some(Arrangement { shape, channels_last: false });
         let colours = |extent: usize| matches!(extent, 1 | 3 | 4);
         match *self.extents.as_slice() {
-            [_, height, width] => Some((Shape::new(1, height, width), false)),
-            [_, a, b, c] if colours(a) && !colours(c) => Some((Shape::new(a, b, c), false)),
-            [_, a, b, c] if colours(c) && !colours(a) => Some((Shape::new(c, a, b), true)),
+            [_, height, width] => first(Shape::new(1, height, width)),
+            [_, a, b, c] if colours(a) && !colours(c) => first(Shape::new(a, b, c)),
+            [_, a, b, c] if colours(c) && !colours(a) => {
+                Some(Arrangement { shape: Shape::new(c, a, b), channels_last: true })
+            }
             _ => None,
         }
     }
 
     /// The same, by the shape that is wanted.
-    fn shape_for(&self, wanted: Shape) -> Result<(Shape, bool), DataError> {
+    fn arrangement_for(&self, wanted: Shape) -> Result<Arrangement, DataError> {
+        let as_wanted = |channels_last| Ok(Arrangement { shape: wanted, channels_last });
         let Shape { channels, height, width } = wanted;
         match *self.extents.as_slice() {
-            [_, a, b, c] if (a, b, c) == (channels, height, width) => return Ok((wanted, false)),
-            [_, a, b, c] if (a, b, c) == (height, width, channels) => return Ok((wanted, true)),
+            [_, a, b, c] if (a, b, c) == (channels, height, width) => return as_wanted(false),
+            [_, a, b, c] if (a, b, c) == (height, width, channels) => return as_wanted(true),
             _ => {}
         }
-        self.own_shape().ok_or_else(|| {
+        self.arrangement().ok_or_else(|| {
             refusal(
                 &self.origin,
                 format!(
@@ -252,7 +268,7 @@ impl Array {
 
 impl Content for Array {
     fn reader(&self, shape: Shape, _threads: usize) -> Result<Box<dyn Reader>, DataError> {
-        let (own, channels_last) = self.shape_for(shape)?;
+        let Arrangement { shape: own, channels_last } = self.arrangement_for(shape)?;
         check_channels(own, shape, &self.origin)?;
         let stream = self.bytes()?;
         Ok(Box::new(Rows { array: self.clone(), own, channels_last, shape, stream, next: 0 }))
@@ -298,14 +314,17 @@ impl Rows {
         }
         let byte = |bytes: &[u8]| match element.value(bytes) {
             Number::Whole(value) => u8::try_from(value).map_err(|_| {
-                (format!("{value} is no pixel"), "store pixels as whole numbers from 0 to 255")
+                (
+                    format!("{value} is not a pixel value"),
+                    "store pixels as whole numbers from 0 to 255",
+                )
             }),
             Number::Real(value) if (0.0..=1.0).contains(&value) => {
                 Ok((value * 255.0).round() as u8)
             }
             Number::Real(value) => Err((
                 format!(
-                    "{} is no pixel: numbers with a fraction stand for pixels from 0 to 1",
+                    "{} is not a pixel value: numbers with a fraction are read as pixels from 0 to 1",
                     value as f32
                 ),
                 "store raw pixels from 0 to 255, in Python images.astype(\"uint8\"); Formant normalises them itself",

@@ -1,6 +1,6 @@
 //! Bringing pictures of any size into the one shape that is wanted.
 
-use formant_numerics::Shape;
+use formant_numerics::{Shape, Size};
 use image::imageops::{FilterType, resize};
 use image::{ImageBuffer, Luma, Pixel, Rgb};
 
@@ -13,7 +13,7 @@ pub(crate) struct Picture {
     pub(crate) width: usize,
     /// Rows.
     pub(crate) height: usize,
-    /// `channels` bytes a pixel.
+    /// `channels` bytes per pixel.
     pub(crate) bytes: Vec<u8>,
 }
 
@@ -22,8 +22,8 @@ pub(crate) struct Picture {
 pub struct Fitting {
     /// Pictures that were cropped or resized.
     pub resized: usize,
-    /// Width and height of the first of them.
-    pub size: Option<(usize, usize)>,
+    /// The size of the first of them.
+    pub size: Option<Size>,
     /// Whether others of them had another size.
     pub sizes_differ: bool,
     /// Pictures with colours that were turned to grey.
@@ -58,7 +58,7 @@ pub(crate) fn fit(picture: Picture, shape: Shape, out: &mut Vec<u8>) -> Fitting 
     let mut picture = picture;
     if picture.channels != shape.channels {
         if shape.channels == 1 {
-            // Some formats store grey pictures as colours, which is nobody's loss.
+            // Some formats store grey pictures as colours; nothing is lost there.
             let (pixels, _) = picture.bytes.as_chunks::<3>();
             done.to_grey = usize::from(pixels.iter().any(|[r, g, b]| r != g || g != b));
             picture = grey(&picture);
@@ -70,8 +70,8 @@ pub(crate) fn fit(picture: Picture, shape: Shape, out: &mut Vec<u8>) -> Fitting 
     }
     if (picture.width, picture.height) != (shape.width, shape.height) {
         done.resized = 1;
-        done.size = Some((picture.width, picture.height));
-        picture = cropped(picture, (shape.width, shape.height));
+        done.size = Some(Size { height: picture.height, width: picture.width });
+        picture = cropped(picture, shape);
         picture = if shape.channels == 1 {
             scaled::<Luma<u8>>(picture, shape)
         } else {
@@ -96,10 +96,10 @@ fn grey(picture: &Picture) -> Picture {
     Picture { channels: 1, width: picture.width, height: picture.height, bytes }
 }
 
-/// The largest part in the middle that has the proportion of `width` to `height`.
-fn cropped(picture: Picture, (width, height): (usize, usize)) -> Picture {
+/// The largest part in the middle that has the proportion of the shape's width to its height.
+fn cropped(picture: Picture, shape: Shape) -> Picture {
     let (wide, high) = (picture.width as u64, picture.height as u64);
-    let (width, height) = (width as u64, height as u64);
+    let (width, height) = (shape.width as u64, shape.height as u64);
     let rounded = |a: u64, b: u64| ((a + b / 2) / b).max(1);
     let (new_wide, new_high) = if wide * height > high * width {
         (rounded(high * width, height).min(wide), high)
@@ -178,7 +178,10 @@ mod tests {
         let mut out = Vec::new();
         let wide = picture(1, 6, 2, &[row, row].concat());
         let done = fit(wide, Shape::new(1, 1, 1), &mut out);
-        assert_eq!((out, done.size, done.resized), (vec![200], Some((6, 2)), 1));
+        assert_eq!(
+            (out, done.size, done.resized),
+            (vec![200], Some(Size { height: 2, width: 6 }), 1)
+        );
         let high = picture(1, 1, 6, &row);
         let mut out = Vec::new();
         fit(high, Shape::new(1, 2, 1), &mut out);
@@ -197,14 +200,18 @@ mod tests {
     #[test]
     fn fittings_add_up_in_order() {
         let mut all = Fitting::default();
-        let one = |size| Fitting { resized: 1, size: Some(size), ..Fitting::default() };
-        all.add(&one((4, 4)));
+        let one = |width| Fitting {
+            resized: 1,
+            size: Some(Size { height: 4, width }),
+            ..Fitting::default()
+        };
+        all.add(&one(4));
         all.add(&Fitting { to_grey: 1, ..Fitting::default() });
         assert!(!all.sizes_differ);
-        all.add(&one((5, 4)));
+        all.add(&one(5));
         let expected = Fitting {
             resized: 2,
-            size: Some((4, 4)),
+            size: Some(Size::square(4)),
             sizes_differ: true,
             to_grey: 1,
             to_colour: 0,

@@ -1,4 +1,4 @@
-//! IDX files of any shape, plain or compressed with gzip, labels in a file beside them.
+//! IDX files of any shape, plain or compressed with gzip, labels in a file next to them.
 
 use super::array::{Array, Element, Place, opened};
 use super::{Names, Problem, Source, SourceOptions, npy, refusal};
@@ -13,7 +13,7 @@ pub(crate) fn open(path: &Path, options: &SourceOptions) -> Result<Source, DataE
         return Err(refusal(
             path.display(),
             format!("it is a file of {} labels, not of images", array.len()),
-            "name the file of the images; labels are found beside it or given with --labels",
+            "name the file of the images; labels are found next to it or given with --labels",
         ));
     }
     array.check_images()?;
@@ -32,7 +32,7 @@ pub(crate) fn source(
         origin: array.origin.clone(),
         format,
         len: array.len(),
-        shape: array.own_shape().map(|(shape, _)| shape),
+        shape: array.arrangement().map(|images| images.shape),
         labels,
         class_names: None,
         names: Names::Numbered,
@@ -69,8 +69,8 @@ pub(crate) fn read_labels(path: &Path, count: usize) -> Result<Vec<u16>, DataErr
         _ => {
             return Err(refusal(
                 path.display(),
-                "it is no file of labels".into(),
-                "give labels as an IDX or .npy file with one whole number an image",
+                "it is not a file of labels".into(),
+                "give labels as an IDX or .npy file with one whole number per image",
             ));
         }
     };

@@ -15,7 +15,7 @@ use std::sync::Arc;
 pub(crate) const EXTENSIONS: [&str; 6] = ["png", "jpg", "jpeg", "webp", "bmp", "dib"];
 
 /// What a decoded picture may need: one of 100 million pixels fits, and a few hundred bytes that
-/// claim to be one of ten thousand million do not.
+/// claim to be one of ten billion do not.
 const MOST_BYTES: u64 = 512 << 20;
 /// Pictures that are decoded at the same time, each of up to [`MOST_BYTES`].
 const MOST_THREADS: usize = 8;
@@ -26,7 +26,7 @@ pub(crate) fn is_named_so(path: &Path) -> bool {
     EXTENSIONS.iter().any(|known| known.eq_ignore_ascii_case(extension))
 }
 
-/// Image files, in an order of their own.
+/// Image files, in the order in which they were given.
 pub(crate) struct Files {
     pub(crate) paths: Arc<Vec<PathBuf>>,
     pub(crate) skip_bad: bool,
@@ -39,7 +39,7 @@ impl Content for Files {
             return Err(refusal(
                 path.display(),
                 format!("a picture cannot be brought into {} channels", shape.channels),
-                "give images with so many channels as a NumPy array (n, channels, height, width)",
+                "give images with that many channels as a NumPy array (n, channels, height, width)",
             ));
         }
         let (paths, skip_bad) = (self.paths.clone(), self.skip_bad);
@@ -164,6 +164,6 @@ fn explained(path: &Path, error: ImageError) -> DataError {
 }
 
 fn broken(path: &Path, error: &str) -> DataError {
-    let found = format!("it is no whole image ({error})");
+    let found = format!("it is not a complete image ({error})");
     refusal(path.display(), found, "take another copy of it, or leave it out with --skip-bad")
 }

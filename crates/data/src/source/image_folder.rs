@@ -77,7 +77,7 @@ fn part(path: &Path, split: Split) -> Result<PathBuf, DataError> {
 #[derive(Default)]
 struct Found {
     images: Vec<PathBuf>,
-    /// Some file that is no image.
+    /// Some file that is not an image.
     other: Option<PathBuf>,
     /// Folders that were seen, as the system knows them: a link may lead back.
     seen: HashSet<PathBuf>,
@@ -137,8 +137,8 @@ fn labels(root: &Path, images: &[PathBuf]) -> Result<Classes, Problem> {
         let mut parts = image.strip_prefix(root).unwrap_or(image).components();
         let (Some(class), Some(_)) = (parts.next(), parts.next()) else {
             return Err((
-                format!("{} lies in no folder that would be its class", image.display()),
-                "put every image into a folder that is called like its class: CLASS/IMAGE.png"
+                format!("{} is not in a folder that names its class", image.display()),
+                "put every image into a folder that is named after its class: CLASS/IMAGE.png"
                     .to_owned(),
             ));
         };

@@ -19,7 +19,7 @@ pub(crate) fn open(name: &str, dir: Option<&Path>, split: Split) -> Result<Sourc
             ));
         }
     };
-    // Whatever has a name here is kept as bytes.
+    // Every dataset of the catalogue is kept as bytes.
     let bytes = (0..images.len()).filter_map(|i| images.bytes(i));
     let pixels = bytes.flatten().copied().collect();
     Ok(Source {

@@ -1,4 +1,4 @@
-//! Images that users bring: one file a format.
+//! Images that users bring: one module per format.
 //!
 //! [`Source::open`] finds the format from what is there and looks at it: how many images, of which
 //! shape, with which labels. Pixels are read later and in chunks, by [`Source::stream`], which gives
@@ -51,7 +51,7 @@ impl Default for SourceOptions {
     }
 }
 
-/// Images that somebody has brought, opened but not yet read.
+/// Images of a user, opened but not yet read.
 ///
 /// ```
 /// use formant_data::{Source, SourceOptions};
@@ -98,7 +98,7 @@ trait Content: Send + Sync {
 
 /// Reads images one after another.
 trait Reader: Send {
-    /// Appends the next images to a chunk, at most so many.
+    /// Appends the next images to a chunk, at most `most`.
     fn read(&mut self, most: usize, chunk: &mut Chunk) -> Result<(), DataError>;
 }
 
@@ -123,7 +123,7 @@ pub struct Stream {
 }
 
 impl Stream {
-    /// The next images, at most so many; nothing after the last one or after an error.
+    /// The next images, at most `most`; nothing after the last one or after an error.
     pub fn next(&mut self, most: usize) -> Option<Result<Chunk, DataError>> {
         let wanted = most.min(self.len - self.done);
         if wanted == 0 {
@@ -247,7 +247,7 @@ impl Source {
         self.class_names.as_deref()
     }
 
-    /// Begins to read the images, all in one shape, decoding with up to so many threads.
+    /// Begins to read the images, all in one shape, decoding with up to `threads` threads.
     pub fn stream(&self, shape: Shape, threads: usize) -> Result<Stream, DataError> {
         let reader = self.content.reader(shape, threads)?;
         Ok(Stream { reader, done: 0, len: self.len })
@@ -307,7 +307,7 @@ fn unknown(path: &Path, start: &[u8], image: Option<ImageFormat>) -> DataError {
         }
         None if start.is_empty() => ("the file is empty".into(), "take another copy of it"),
         None if image_file::is_named_so(path) => (
-            "it is called like an image and does not begin like one".into(),
+            "it is named like an image, but does not begin like one".into(),
             "take another copy of it",
         ),
         None => (

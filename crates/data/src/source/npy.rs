@@ -27,15 +27,21 @@ pub(crate) fn open(path: &Path, options: &SourceOptions) -> Result<Source, DataE
 /// The header of a file.
 pub(crate) fn read(path: &Path) -> Result<Array, DataError> {
     let origin = path.display().to_string();
-    let (extents, element, header) = header(&mut opened(path)?, &origin)?;
-    Ok(Array { origin, extents, element, place: Place::File(path.into(), header) })
+    let Header { extents, element, length } = header(&mut opened(path)?, &origin)?;
+    Ok(Array { origin, extents, element, place: Place::File(path.into(), length) })
 }
 
-/// Extents, kind of number, and how many bytes the header has.
-pub(crate) fn header(
-    stream: &mut dyn Read,
-    origin: &str,
-) -> Result<(Vec<usize>, Element, u64), DataError> {
+/// What a header says.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Header {
+    pub(crate) extents: Vec<usize>,
+    pub(crate) element: Element,
+    /// Bytes of the header itself.
+    pub(crate) length: u64,
+}
+
+/// Reads a header; the stream is then at the first number.
+pub(crate) fn header(stream: &mut dyn Read, origin: &str) -> Result<Header, DataError> {
     let fail =
         |found: String| refusal(origin, found, "write it again with numpy.save or numpy.savez");
     let mut exactly = |count: usize| {
@@ -45,7 +51,7 @@ pub(crate) fn header(
     };
     let start = exactly(8)?;
     if !start.starts_with(b"\x93NUMPY") {
-        return Err(fail("it does not begin as a NumPy array does".into()));
+        return Err(fail("it does not begin like a NumPy array".into()));
     }
     let wide = if start[6] >= 2 { 4 } else { 2 };
     let mut length = [0; 4];
@@ -67,7 +73,7 @@ pub(crate) fn header(
             "store numpy.ascontiguousarray(images)",
         ));
     }
-    Ok((extents, element, (8 + wide + length) as u64))
+    Ok(Header { extents, element, length: (8 + wide + length) as u64 })
 }
 
 /// What follows a key in the header, which is a dictionary of Python.
@@ -110,7 +116,7 @@ fn element(text: &str, origin: &str) -> Result<Element, DataError> {
 mod tests {
     use super::*;
 
-    fn parsed(text: &str) -> Result<(Vec<usize>, Element, u64), DataError> {
+    fn parsed(text: &str) -> Result<Header, DataError> {
         let mut bytes = b"\x93NUMPY\x01\x00".to_vec();
         bytes.extend((text.len() as u16).to_le_bytes());
         bytes.extend(text.as_bytes());
@@ -119,15 +125,14 @@ mod tests {
 
     #[test]
     fn headers_as_numpy_writes_them() {
-        let (extents, element, length) =
+        let bytes =
             parsed("{'descr': '|u1', 'fortran_order': False, 'shape': (10, 28, 28), }   \n")
                 .unwrap();
-        let byte = Element { kind: b'u', size: 1, big_endian: false };
-        assert_eq!((extents, element, length), (vec![10, 28, 28], byte, 79));
-        let (extents, element, _) =
-            parsed("{'descr': '>i8', 'fortran_order': True, 'shape': (3,), }\n").unwrap();
+        let element = Element { kind: b'u', size: 1, big_endian: false };
+        assert_eq!(bytes, Header { extents: vec![10, 28, 28], element, length: 79 });
+        let numbers = parsed("{'descr': '>i8', 'fortran_order': True, 'shape': (3,), }\n").unwrap();
         let expected = Element { kind: b'i', size: 8, big_endian: true };
-        assert_eq!((extents, element), (vec![3], expected));
+        assert_eq!((numbers.extents, numbers.element), (vec![3], expected));
     }
 
     #[test]

@@ -1,8 +1,9 @@
-//! NumPy's `.npz` archives: arrays of images and labels under names of their own.
+//! NumPy's `.npz` archives: arrays of images and labels, each with a name.
 
 use super::array::{Array, Place};
 use super::image_folder::words;
-use super::{Source, SourceOptions, idx, npy, refusal};
+use super::npy::{self, Header};
+use super::{Source, SourceOptions, idx, refusal};
 use crate::DataError;
 use crate::share::file_error;
 use flate2::Crc;
@@ -83,17 +84,17 @@ fn candidates(options: &SourceOptions) -> Vec<(String, String)> {
 
 fn array(entry: Arc<Entry>) -> Result<Array, DataError> {
     let origin = format!("{}:{}", entry.path.display(), entry.key);
-    let (extents, element, header) = npy::header(&mut *entry.opened()?, &origin)?;
+    let Header { extents, element, length } = npy::header(&mut *entry.opened()?, &origin)?;
     // The header and the archive must agree before anything is read.
     let numbers = extents.iter().fold(element.size as u128, |a, &b| a * b as u128);
-    if numbers + u128::from(header) != u128::from(entry.size) {
+    if numbers + u128::from(length) != u128::from(entry.size) {
         return Err(refusal(
             &origin,
             format!("its header means {numbers} bytes, and the archive has {}", entry.size),
             "write it again with numpy.savez",
         ));
     }
-    Ok(Array { origin, extents, element, place: Place::Archive(entry, header) })
+    Ok(Array { origin, extents, element, place: Place::Archive(entry, length) })
 }
 
 /// An array in an archive.
@@ -113,7 +114,7 @@ pub(crate) struct Entry {
 fn entries(path: &Path) -> Result<Vec<Arc<Entry>>, DataError> {
     let file = File::open(path).map_err(|source| file_error("read", path, source))?;
     let fail = |error: &dyn std::fmt::Display| {
-        let found = format!("it is no whole .npz archive ({error})");
+        let found = format!("it is not a complete .npz archive ({error})");
         refusal(path.display(), found, "write it again with numpy.savez")
     };
     let mut archive = ZipArchive::new(BufReader::new(file)).map_err(|error| fail(&error))?;

@@ -4,7 +4,7 @@ use crate::{open, read, refused, refused_with};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use formant_data::{DataError, Portion, Share, Source, SourceOptions, Split};
-use formant_numerics::Shape;
+use formant_numerics::{Shape, Size};
 use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -120,8 +120,8 @@ fn labels_may_be_given() {
     let negative = dir.write("negative.npy", &npy("|i1", &[2], &[0, 255]));
     assert!(message(&three).contains("3 labels for 2 images"));
     assert!(message(&hot).contains("argmax"));
-    assert!(message(&real).contains("real.npy[0]: 0 is no class"));
-    assert!(message(&negative).contains("negative.npy[1]: -1 is no class"));
+    assert!(message(&real).contains("real.npy[0]: 0 is not a class"));
+    assert!(message(&negative).contains("negative.npy[1]: -1 is not a class"));
     assert!(message(&images).contains("labels have the extents"));
     assert!(message(&dir.0.path().join("absent")).contains("absent"));
 }
@@ -149,7 +149,10 @@ fn arrays_of_every_layout_give_the_same_images() {
     }
     // Another size and colour is fitted as a picture is.
     let chunk = read(&open(&dir.write("a", &files[1])).unwrap(), Shape::new(1, 2, 2)).unwrap();
-    assert_eq!((chunk.fitting.size, chunk.fitting.to_grey), (Some((4, 2)), 2));
+    assert_eq!(
+        (chunk.fitting.size, chunk.fitting.to_grey),
+        (Some(Size { height: 2, width: 4 }), 2)
+    );
 }
 
 #[test]
@@ -208,9 +211,9 @@ fn numbers_that_are_no_pixels_are_refused_with_their_place() {
     );
     let wide: Vec<u8> = [0_i16, 1, 2, 3, 4, 256].iter().flat_map(|v| v.to_le_bytes()).collect();
     let wide = dir.write("b.npy", &npy("<i2", &[1, 2, 3], &wide));
-    assert!(refused(&wide, SMALL).contains("b.npy[0]: 256 is no pixel"));
+    assert!(refused(&wide, SMALL).contains("b.npy[0]: 256 is not a pixel value"));
     let nan = dir.write("c.npy", &npy("<f4", &[1, 1, 1], &f32::NAN.to_le_bytes()));
-    assert!(refused(&nan, SMALL).contains("NaN is no pixel"));
+    assert!(refused(&nan, SMALL).contains("NaN is not a pixel value"));
 }
 
 #[test]
@@ -264,7 +267,7 @@ fn broken_archives_name_the_fault() {
     npz(&path, &[("images", array.clone())], CompressionMethod::Stored);
     let whole = fs::read(&path).unwrap();
     fs::write(&path, &whole[..whole.len() - 30]).unwrap();
-    assert!(refused(&path, SMALL).contains("no whole .npz archive"));
+    assert!(refused(&path, SMALL).contains("not a complete .npz archive"));
     // One pixel changed: the archive's checksum tells.
     let mut changed = whole.clone();
     let place = whole.windows(4).position(|w| w == [10, 11, 12, 13]).unwrap();
@@ -291,7 +294,7 @@ fn shares_by_part() {
         |labels: &[u16]| Portion { pixels: counting(labels.len() * 6), labels: labels.to_vec() };
     let share = Share::new(SMALL, part(&[1, 2, 3]), Portion::default(), part(&[7])).unwrap();
     let path = dir.0.path().join("client.safetensors");
-    share.write(&path).unwrap();
+    std::fs::write(&path, share.to_bytes().unwrap()).unwrap();
     let with = |split| Source::open(&path, &SourceOptions { split, ..SourceOptions::default() });
     assert_eq!(open(&path).unwrap().labels().unwrap(), [7]);
     assert_eq!(with(Split::Train).unwrap().labels().unwrap(), [1, 2, 3]);

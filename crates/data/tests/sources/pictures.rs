@@ -2,7 +2,7 @@
 
 use crate::{open, read, refused};
 use formant_data::{Fitting, Source, SourceOptions, Split};
-use formant_numerics::Shape;
+use formant_numerics::{Shape, Size};
 use image::{DynamicImage, GrayImage, ImageFormat, Luma, Rgb, RgbImage, Rgba, RgbaImage};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -101,8 +101,12 @@ fn other_sizes_are_fitted_and_counted() {
     counting(6, 4, 0).save(dir.path().join("b.png")).unwrap();
     counting(9, 4, 0).save(dir.path().join("c.png")).unwrap();
     let chunk = read(&open(dir.path()).unwrap(), SMALL).unwrap();
-    let expected =
-        Fitting { resized: 2, size: Some((6, 4)), sizes_differ: true, ..Fitting::default() };
+    let expected = Fitting {
+        resized: 2,
+        size: Some(Size { height: 4, width: 6 }),
+        sizes_differ: true,
+        ..Fitting::default()
+    };
     assert_eq!((chunk.fitting, chunk.pixels.len()), (expected, 18));
 }
 
@@ -126,7 +130,7 @@ fn a_folder_is_read_by_name_and_its_folders_are_classes() {
     save(dir.path(), "stray.png", 0);
     let source = open(dir.path()).unwrap();
     assert_eq!(source.len(), 5);
-    assert!(source.labels().unwrap_err().to_string().contains("stray.png lies in no folder"));
+    assert!(source.labels().unwrap_err().to_string().contains("stray.png is not in a folder"));
 }
 
 #[test]
@@ -170,7 +174,7 @@ fn a_bad_image_is_named_or_left_out() {
     let whole = fs::read(&bad).unwrap();
     fs::write(&bad, &whole[..whole.len() / 2]).unwrap();
     let message = refused(dir.path(), SMALL);
-    assert!(message.contains("b.png: it is no whole image"), "{message}");
+    assert!(message.contains("b.png: it is not a complete image"), "{message}");
     let options = SourceOptions { skip_bad: true, ..SourceOptions::default() };
     let chunk = read(&Source::open(dir.path(), &options).unwrap(), SMALL).unwrap();
     assert_eq!((chunk.indices, chunk.skipped.len()), (vec![0, 2], 1));
@@ -190,7 +194,7 @@ fn what_is_no_image_is_said_so() {
         (at("empty.png", b""), "the file is empty"),
         (at("a.gif", b"GIF89a\x01\0\x01\0\0\0\0;"), "Gif images are not read"),
         (at("a.csv", b"1,2,3\n"), "its format is not known"),
-        (at("cut.jpg", &jpeg(&counting(8, 8, 0), 1)[..90]), "no whole image"),
+        (at("cut.jpg", &jpeg(&counting(8, 8, 0), 1)[..90]), "not a complete image"),
         (refused(&dir.path().join("absent.png"), SMALL), "absent.png: No such file"),
     ];
     for (message, part) in cases {

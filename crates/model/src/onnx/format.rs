@@ -11,7 +11,7 @@ use super::proto::{
 pub(super) const BATCH: &str = "batch";
 
 /// An operator that writes one value. It is named after it, but not the same: some runtimes keep operators
-/// and values under one roof.
+/// and values in one table.
 pub(super) fn node(
     op_type: &str,
     inputs: &[&str],

@@ -5,7 +5,7 @@ use super::proto::tensor_proto::DataType;
 use super::proto::{AttributeProto, NodeProto, TensorProto};
 use super::{LOGITS, PIXELS};
 use formant_data::Normalisation;
-use formant_numerics::{GraphNode, GraphOp, Shape, Tensor};
+use formant_numerics::{GraphNode, GraphOp, Shape, Size, Tensor};
 use std::collections::BTreeSet;
 
 /// Operators and constants as they come.
@@ -89,14 +89,15 @@ impl Writer {
             }
             GraphOp::GroupNorm { groups, weight, bias, epsilon } => {
                 let shape = shapes[layer.output];
-                self.group_norm((input, output), shape, *groups, (weight, bias), *epsilon);
+                let norm = GroupNorm { groups: *groups, weight, bias, epsilon: *epsilon };
+                self.group_norm(input, output, shape, norm);
             }
             GraphOp::MaxPool { kernel, stride, padding } => {
-                let attributes = window((*kernel, *kernel), *stride, *padding);
+                let attributes = window(Size::square(*kernel), *stride, *padding);
                 self.push("MaxPool", &[input], output, attributes);
             }
             GraphOp::AveragePool { kernel, stride, padding } => {
-                let mut attributes = window((*kernel, *kernel), *stride, *padding);
+                let mut attributes = window(Size::square(*kernel), *stride, *padding);
                 attributes.push(integer("count_include_pad", 1));
                 self.push("AveragePool", &[input], output, attributes);
             }
@@ -117,14 +118,8 @@ impl Writer {
 
     /// Not every runtime knows `GroupNormalization`; every one knows how to normalise each channel of a
     /// sample, and a group of channels in a row is one long channel.
-    fn group_norm(
-        &mut self,
-        (input, output): (&str, &str),
-        shape: Shape,
-        groups: usize,
-        (weight, bias): (&str, &str),
-        epsilon: f64,
-    ) {
+    fn group_norm(&mut self, input: &str, output: &str, shape: Shape, norm: GroupNorm<'_>) {
+        let GroupNorm { groups, weight, bias, epsilon } = norm;
         let (ones, zeros) = (format!("groups.{groups}.ones"), format!("groups.{groups}.zeros"));
         let grouping = format!("groups.{groups}.shape");
         if self.groups.insert(groups) {
@@ -154,6 +149,15 @@ impl Writer {
     }
 }
 
+/// The settings of [`GraphOp::GroupNorm`].
+#[derive(Clone, Copy)]
+struct GroupNorm<'a> {
+    groups: usize,
+    weight: &'a str,
+    bias: &'a str,
+    epsilon: f64,
+}
+
 /// What a layer's value is called.
 fn word(op: &GraphOp) -> &'static str {
     match op {
@@ -169,9 +173,9 @@ fn word(op: &GraphOp) -> &'static str {
     }
 }
 
-fn window(kernel: (usize, usize), stride: usize, padding: usize) -> Vec<AttributeProto> {
+fn window(kernel: Size, stride: usize, padding: usize) -> Vec<AttributeProto> {
     vec![
-        integers("kernel_shape", &[kernel.0, kernel.1]),
+        integers("kernel_shape", &[kernel.height, kernel.width]),
         integers("strides", &[stride; 2]),
         integers("pads", &[padding; 4]),
     ]

@@ -2,12 +2,12 @@
 //! reach.
 
 use super::plan::Assignment;
-use crate::durable;
 use crate::error::NetworkError;
 use formant_methods::{MethodError, Value};
 use formant_model::folder::{GENERIC, OWN};
 use formant_model::{Role, encode};
 use formant_numerics::{EVALUATION_BATCH, Model, Worker};
+use formant_runtime::files::{self, Synced};
 use formant_runtime::{RuntimeError, Task};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -94,7 +94,7 @@ impl Owner {
         let card = task.card_of(role, round as usize);
         let layout = task.engine.network().layout();
         let bytes = encode(layout, &card, model).map_err(RuntimeError::from)?;
-        durable::write(&path, &bytes)?;
+        files::write(&path, &bytes, Synced::Name)?;
         Ok(Some(path))
     }
 }

@@ -11,6 +11,7 @@ mod ops;
 mod plan;
 mod presence;
 mod progress;
+mod refusals;
 mod service;
 mod status;
 #[cfg(test)]
@@ -144,7 +145,7 @@ impl RunningServer {
         ));
         let (over_sender, over) = watch::channel(Over::default());
         let (ended, actor_end) = oneshot::channel();
-        let actor = Actor::new(core.clone(), (vault, manifest), inbox, over_sender)?;
+        let actor = Actor::new(core.clone(), vault, manifest, inbox, over_sender)?;
         std::thread::spawn(move || ended.send(actor.run()));
         let mut running = Self {
             address: local(&listener)?,

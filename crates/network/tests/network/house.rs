@@ -129,7 +129,7 @@ impl House {
         sim::run(&plan, &run_dir, &Quiet, &AtomicBool::new(false)).unwrap();
         let log = std::fs::read_to_string(run_dir.join(EVENTS_FILE)).unwrap();
         let finished = log.lines().find_map(|line| match serde_json::from_str(line).unwrap() {
-            Event::MethodFinished { fingerprint, .. } => Some(fingerprint),
+            Event::MethodFinished { fingerprint, .. } => fingerprint,
             _ => None,
         });
         finished.unwrap()

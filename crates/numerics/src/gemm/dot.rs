@@ -38,7 +38,7 @@ fn rows(x: &[f32], w: &[f32], bias: &[f32], y: &mut [f32], depth: usize) {
                         [weight(o), weight(o + 1), weight(o + 2), weight(o + 3)],
                         depth,
                     );
-                    store(&sums, bias, y, (i, o), outputs);
+                    store(&sums, bias, y, i, o);
                 }
                 (false, true) => {
                     let sums = block(
@@ -46,15 +46,15 @@ fn rows(x: &[f32], w: &[f32], bias: &[f32], y: &mut [f32], depth: usize) {
                         [weight(o), weight(o + 1), weight(o + 2), weight(o + 3)],
                         depth,
                     );
-                    store(&sums, bias, y, (i, o), outputs);
+                    store(&sums, bias, y, i, o);
                 }
                 (true, false) => {
                     let sums = block([row(i), row(i + 1)], [weight(o)], depth);
-                    store(&sums, bias, y, (i, o), outputs);
+                    store(&sums, bias, y, i, o);
                 }
                 (false, false) => {
                     let sums = block([row(i)], [weight(o)], depth);
-                    store(&sums, bias, y, (i, o), outputs);
+                    store(&sums, bias, y, i, o);
                 }
             }
             i += if tall { 2 } else { 1 };
@@ -99,9 +99,10 @@ fn store<const MR: usize, const NR: usize>(
     sums: &[[f32; NR]; MR],
     bias: &[f32],
     y: &mut [f32],
-    (i0, o0): (usize, usize),
-    outputs: usize,
+    i0: usize,
+    o0: usize,
 ) {
+    let outputs = bias.len();
     for (i, sums) in sums.iter().enumerate() {
         for (o, sum) in sums.iter().enumerate() {
             y[(i0 + i) * outputs + o0 + o] = sum + bias[o0 + o];

@@ -14,7 +14,7 @@ pub(crate) use pool::PairRow;
 pub(crate) use shifted::{ShiftedRow, Shifts};
 pub(crate) use simd::{LaneWork, Lanes, with_lanes};
 pub(crate) use sparse::Entries;
-pub(super) use unpacked::{Strides, unpacked_product};
+pub(super) use unpacked::{Steps, Strides, unpacked_product};
 
 /// The part of a tile that lies inside the target.
 #[derive(Clone, Copy)]
@@ -248,7 +248,7 @@ pub(super) struct Run {
 
 /// For every shift, copies all runs, moved by it, into a packed row of `width` lanes.
 ///
-/// Copies go in whole vectors: what one writes too much, the next run or the next row overwrites,
+/// Copies go in whole vectors: what one writes beyond its run is overwritten by the next run or row,
 /// and the last row runs into the slack behind the panel.
 pub(super) fn copy_runs(
     image: &[f32],
@@ -316,8 +316,8 @@ pub(crate) fn vectorised<T>(work: impl FnOnce() -> T) -> T {
 
 /// Rows become columns.
 ///
-/// Never inlined: the plain form, or one that the compiler may weave into the arithmetic around it,
-/// becomes a tangle of three times the shuffles.
+/// Never inlined: the plain form, or one that the compiler may mix with the arithmetic around it,
+/// compiles to three times as many shuffles.
 pub(crate) fn transpose(tile: &mut [[f32; 8]; 8]) {
     #[cfg(target_arch = "x86_64")]
     if has_fused() {
@@ -336,7 +336,7 @@ fn transpose_avx2(tile: &mut [[f32; 8]; 8]) {
         __m256, _mm256_permute2f128_ps, _mm256_shuffle_ps, _mm256_unpackhi_ps, _mm256_unpacklo_ps,
     };
     let rows: [__m256; 8] = tile.map(bytemuck::cast);
-    // Columns of two rows, then of four, inside of each half; then the halves.
+    // Columns of two rows, then of four, inside each half; then the halves.
     let mut two = rows;
     for i in [0, 2, 4, 6] {
         two[i] = _mm256_unpacklo_ps(rows[i], rows[i + 1]);

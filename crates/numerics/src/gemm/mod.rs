@@ -1,13 +1,13 @@
 //! Matrix products over operands that pack themselves.
 //!
 //! `C (+)= A·B` in the BLIS manner: blocks of the depth are packed into narrow panels and a
-//! register tile runs over them. Two things justify our own driver beside the excellent `gemm`
+//! register tile runs over them. There are two reasons for our own driver instead of the `gemm`
 //! crate: an operand here may be a *convolution window* that is packed straight from the image,
 //! so that no column matrix is ever written ([`Windows`]); and nothing is allocated, because the
 //! panels live in the caller's [`Panels`]. The benchmark `matmul` compares the two.
 //!
 //! The sum over the depth runs in one fixed order (blocks of [`DEPTH_BLOCK`], fused multiply-add
-//! inside a block), whatever tile or instruction set is used: results are the same bits on every
+//! inside a block), for every tile and instruction set: results are the same bits on every
 //! machine.
 
 mod dot;
@@ -22,7 +22,7 @@ pub(crate) use kernel::{
     Entries, LaneWork, Lanes, PairRow, ShiftedRow, Shifts, deinterleave, interleave, transpose,
     vectorised, with_lanes,
 };
-pub(crate) use operand::{Operand, Strided, Windows, WindowsTransposed};
+pub(crate) use operand::{Operand, Span, Strided, Windows, WindowsTransposed};
 pub(crate) use unpacked::{Groups, Outer, Rows, multiply_unpacked};
 
 /// Depth of one packed block. Part of the results: it fixes the order of summation.
@@ -53,6 +53,17 @@ impl Panels {
     }
 }
 
+/// How large a product is: `A` is `m × k`, `B` is `k × n`, `C` is `m × n`.
+#[derive(Debug, Clone, Copy)]
+pub struct Extents {
+    /// Rows of `A` and `C`.
+    pub m: usize,
+    /// Columns of `B` and `C`.
+    pub n: usize,
+    /// The depth: columns of `A`, rows of `B`.
+    pub k: usize,
+}
+
 /// Where a product goes: element `(i, j)` at `i * row_stride + j`.
 pub(crate) struct Target<'a> {
     /// The storage.
@@ -65,7 +76,7 @@ pub(crate) struct Target<'a> {
 
 /// `C (+)= A·B` with `A` of `m` lanes, `B` of `n` lanes, both of depth `k`.
 pub(crate) fn multiply(
-    (m, n, k): (usize, usize, usize),
+    Extents { m, n, k }: Extents,
     a: &impl Operand,
     b: &impl Operand,
     target: Target<'_>,
@@ -80,19 +91,20 @@ pub(crate) fn multiply(
     for j0 in (0..n).step_by(COLUMN_BLOCK) {
         let columns = COLUMN_BLOCK.min(n - j0);
         for k0 in (0..k).step_by(DEPTH_BLOCK) {
-            let depth = DEPTH_BLOCK.min(k - k0);
+            let block = Span { from: k0, len: DEPTH_BLOCK.min(k - k0) };
+            let depth = block.len;
             for j in (0..columns).step_by(WIDTH) {
-                let lanes = (j0 + j, WIDTH.min(columns - j));
-                b.pack::<WIDTH>(lanes, (k0, depth), &mut panels.b[j * depth..]);
+                let lanes = Span { from: j0 + j, len: WIDTH.min(columns - j) };
+                b.pack::<WIDTH>(lanes, block, &mut panels.b[j * depth..]);
             }
             for i0 in (0..m).step_by(ROW_BLOCK) {
                 let rows = ROW_BLOCK.min(m - i0);
                 for (i, height) in heights(rows) {
-                    let lanes = (i0 + i, height.min(rows - i));
+                    let lanes = Span { from: i0 + i, len: height.min(rows - i) };
                     let out = &mut panels.a[i * depth..];
                     match height {
-                        6 => a.pack::<6>(lanes, (k0, depth), out),
-                        _ => a.pack::<4>(lanes, (k0, depth), out),
+                        6 => a.pack::<6>(lanes, block, out),
+                        _ => a.pack::<4>(lanes, block, out),
                     }
                 }
                 for j in (0..columns).step_by(WIDTH) {
@@ -159,7 +171,7 @@ mod tests {
             for accumulate in [false, true] {
                 let mut c = start.clone();
                 multiply(
-                    (m, n, k),
+                    Extents { m, n, k },
                     &Strided { data: &a, lane: k, depth: 1 },
                     &Strided { data: &b, lane: 1, depth: n },
                     Target { data: &mut c, row_stride: stride, accumulate },
@@ -178,7 +190,7 @@ mod tests {
                         );
                     }
                     if i + 1 < m {
-                        // The gap between rows belongs to somebody else.
+                        // The gap between rows stays as it is.
                         assert_eq!(
                             c[i * stride + n..(i + 1) * stride],
                             start[i * stride + n..(i + 1) * stride]
@@ -197,7 +209,7 @@ mod tests {
         let mut run = || {
             let mut c = vec![0.0; m * n];
             multiply(
-                (m, n, k),
+                Extents { m, n, k },
                 &Strided { data: &a, lane: k, depth: 1 },
                 &Strided { data: &b, lane: 1, depth: n },
                 Target { data: &mut c, row_stride: n, accumulate: false },

@@ -2,12 +2,20 @@
 
 use super::DEPTH_BLOCK;
 use super::kernel::{Run, copy_runs};
+use crate::Size;
+
+/// `len` neighbours from `from` on. Unlike a range it is `Copy`, and its length is at hand.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Span {
+    pub(crate) from: usize,
+    pub(crate) len: usize,
+}
 
 /// A matrix seen as lanes (rows of `A`, columns of `B`) along a depth.
 pub(crate) trait Operand {
-    /// Packs `lanes` (first, count ≤ `W`) at `depth` (first, count) into `out[d * W + l]`.
-    /// Places of lanes beyond the count are left as they are: nobody reads their sums.
-    fn pack<const W: usize>(&self, lanes: (usize, usize), depth: (usize, usize), out: &mut [f32]);
+    /// Packs at most `W` lanes, over a stretch of the depth, into `out[d * W + l]`. Places of lanes
+    /// beyond the last are left as they are: their sums are never read.
+    fn pack<const W: usize>(&self, lanes: Span, depth: Span, out: &mut [f32]);
 }
 
 /// A plain matrix: element `(l, d)` at `l * lane + d * depth`.
@@ -21,12 +29,9 @@ pub(crate) struct Strided<'a> {
 }
 
 impl Operand for Strided<'_> {
-    fn pack<const W: usize>(
-        &self,
-        (l0, lanes): (usize, usize),
-        (d0, depth): (usize, usize),
-        out: &mut [f32],
-    ) {
+    fn pack<const W: usize>(&self, lanes: Span, depth: Span, out: &mut [f32]) {
+        let Span { from: l0, len: lanes } = lanes;
+        let Span { from: d0, len: depth } = depth;
         if self.lane == 1 {
             for (d, out) in out.chunks_exact_mut(W).take(depth).enumerate() {
                 let from = (d0 + d) * self.depth + l0;
@@ -74,30 +79,30 @@ pub(crate) struct Windows<'a> {
     pub(crate) image: &'a [f32],
     /// Samples.
     pub(crate) samples: usize,
-    /// Padded height and width.
-    pub(crate) padded: (usize, usize),
-    /// Kernel height and width.
-    pub(crate) kernel: (usize, usize),
+    /// Of the padded image.
+    pub(crate) padded: Size,
+    /// Of the kernel.
+    pub(crate) kernel: Size,
     /// Step of the window.
     pub(crate) stride: usize,
-    /// Output height and width.
-    pub(crate) output: (usize, usize),
+    /// Of the output.
+    pub(crate) output: Size,
 }
 
 impl Windows<'_> {
     /// Top left corners, in channel 0, of the windows from output position `p` on.
     fn corners(&self, p: usize, corners: &mut [usize]) {
-        let (ho, wo) = self.output;
+        let Size { height: ho, width: wo } = self.output;
         let (mut y, mut x) = (p / wo % ho, p % wo);
-        let mut image = p / (ho * wo) * self.padded.0 * self.padded.1;
+        let mut image = p / (ho * wo) * self.padded.area();
         for corner in corners {
-            *corner = image + (y * self.padded.1 + x) * self.stride;
+            *corner = image + (y * self.padded.width + x) * self.stride;
             x += 1;
             if x == wo {
                 (x, y) = (0, y + 1);
                 if y == ho {
                     y = 0;
-                    image += self.padded.0 * self.padded.1;
+                    image += self.padded.area();
                 }
             }
         }
@@ -105,12 +110,12 @@ impl Windows<'_> {
 
     /// Offsets of the kernel taps from tap `d` on, relative to a window's corner.
     fn offsets(&self, d: usize, offsets: &mut [usize]) {
-        let (kh, kw) = self.kernel;
+        let Size { height: kh, width: kw } = self.kernel;
         let (mut y, mut x) = (d / kw % kh, d % kw);
-        let plane = self.samples * self.padded.0 * self.padded.1;
+        let plane = self.samples * self.padded.area();
         let mut channel = d / (kh * kw) * plane;
         for offset in offsets {
-            *offset = channel + y * self.padded.1 + x;
+            *offset = channel + y * self.padded.width + x;
             x += 1;
             if x == kw {
                 (x, y) = (0, y + 1);
@@ -124,12 +129,9 @@ impl Windows<'_> {
 }
 
 impl Operand for Windows<'_> {
-    fn pack<const W: usize>(
-        &self,
-        (l0, lanes): (usize, usize),
-        (d0, depth): (usize, usize),
-        out: &mut [f32],
-    ) {
+    fn pack<const W: usize>(&self, lanes: Span, depth: Span, out: &mut [f32]) {
+        let Span { from: l0, len: lanes } = lanes;
+        let Span { from: d0, len: depth } = depth;
         let mut corners = [0usize; W];
         self.corners(l0, &mut corners[..lanes]);
         let mut offsets = [0usize; DEPTH_BLOCK];
@@ -152,18 +154,15 @@ impl Operand for Windows<'_> {
 pub(crate) struct WindowsTransposed<'a>(pub(crate) Windows<'a>);
 
 impl Operand for WindowsTransposed<'_> {
-    fn pack<const W: usize>(
-        &self,
-        (l0, lanes): (usize, usize),
-        (d0, depth): (usize, usize),
-        out: &mut [f32],
-    ) {
+    fn pack<const W: usize>(&self, lanes: Span, depth: Span, out: &mut [f32]) {
+        let Span { from: l0, len: lanes } = lanes;
+        let Span { from: d0, len: depth } = depth;
         let mut offsets = [0usize; W];
         self.0.offsets(l0, &mut offsets[..lanes]);
         let mut corners = [0usize; DEPTH_BLOCK];
         let corners = &mut corners[..depth];
         self.0.corners(d0, corners);
-        // Taps of one kernel row are contiguous, whatever the stride.
+        // Taps of one kernel row are contiguous for every stride.
         let mut runs = [Run::default(); W];
         copy_runs(self.0.image, contiguous(&offsets[..lanes], &mut runs), corners, W, out);
     }

@@ -1,7 +1,7 @@
 //! Products of small matrices that lie in cache: nothing is packed.
 
-use super::kernel::{Strides, unpacked_product};
-use super::{Target, WIDTH};
+use super::kernel::{Steps, Strides, unpacked_product};
+use super::{Extents, Target, WIDTH};
 
 /// `A`: element `(i, k)` at `i * row + k * depth`.
 #[derive(Clone, Copy)]
@@ -31,7 +31,7 @@ pub(crate) enum Outer {
 /// `C (+)= A·B` with `A` of `m × k` and `B` of `k × n`, `n` a multiple of sixteen. Each sum runs
 /// over the whole depth in order, whichever loop is outside.
 pub(crate) fn multiply_unpacked(
-    (m, n, k): (usize, usize, usize),
+    Extents { m, n, k }: Extents,
     outer: Outer,
     a: Rows<'_>,
     b: Groups<'_>,
@@ -42,8 +42,8 @@ pub(crate) fn multiply_unpacked(
         rows: m,
         groups: n / WIDTH,
         depth: k,
-        a: (a.row, a.depth),
-        b: (b.group, b.depth),
+        a: Steps { lane: a.row, depth: a.depth },
+        b: Steps { lane: b.group, depth: b.depth },
         c: row_stride,
         accumulate,
         rows_outside: outer == Outer::Rows,
@@ -69,7 +69,7 @@ mod tests {
                     let run = || {
                         let mut c = vec![0.5; m * n];
                         multiply_unpacked(
-                            (m, n, k),
+                            Extents { m, n, k },
                             outer,
                             Rows { data: &a, row, depth },
                             Groups { data: &b, group: 16, depth: n },

@@ -61,7 +61,8 @@ pub(crate) fn add_backward(
 pub(crate) fn flatten_forward(
     input: &[f32],
     output: &mut [f32],
-    (channels, plane): (usize, usize),
+    channels: usize,
+    plane: usize,
     n: usize,
 ) {
     for c in 0..channels {
@@ -76,7 +77,8 @@ pub(crate) fn flatten_forward(
 pub(crate) fn flatten_backward(
     d_output: &[f32],
     d_input: &mut InputGradient<'_>,
-    (channels, plane): (usize, usize),
+    channels: usize,
+    plane: usize,
     n: usize,
 ) {
     for c in 0..channels {

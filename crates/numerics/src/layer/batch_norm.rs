@@ -1,7 +1,7 @@
 //! Batch normalisation (Ioffe and Szegedy 2015), as PyTorch computes it: biased variance for the
 //! batch, unbiased for the running statistics, momentum 0.1, epsilon 1e-5.
 
-use super::{InputGradient, Saved, activation};
+use super::{InputGradient, Passed, Saved, activation};
 use crate::gemm::vectorised;
 use core::ops::Range;
 
@@ -22,11 +22,19 @@ pub(crate) struct BatchNorm {
     pub(crate) relu: bool,
 }
 
+/// What a channel is normalised by.
+#[derive(Clone, Copy)]
+struct Moments {
+    mean: f64,
+    variance: f64,
+}
+
 impl BatchNorm {
     /// Batch statistics; the running ones are updated.
     pub(crate) fn forward(
         &self,
-        (parameters, buffers): (&[f32], &mut [f32]),
+        parameters: &[f32],
+        buffers: &mut [f32],
         input: &[f32],
         output: &mut [f32],
         saved: &mut Saved,
@@ -43,20 +51,16 @@ impl BatchNorm {
             *running += MOMENTUM * (mean as f32 - *running);
             let running = &mut buffers[self.variance.start + c];
             *running += MOMENTUM * (unbiased as f32 - *running);
-            self.normalise(
-                parameters,
-                (c, mean, variance),
-                x,
-                &mut output[c * count..][..count],
-                saved,
-            );
+            let y = &mut output[c * count..][..count];
+            self.normalise(parameters, c, Moments { mean, variance }, x, y, saved);
         }
     }
 
     /// Running statistics, which stay as they are.
     pub(crate) fn forward_fixed(
         &self,
-        (parameters, buffers): (&[f32], &[f32]),
+        parameters: &[f32],
+        buffers: &[f32],
         input: &[f32],
         output: &mut [f32],
         saved: &mut Saved,
@@ -68,20 +72,16 @@ impl BatchNorm {
             let mean = f64::from(buffers[self.mean.start + c]);
             let variance = f64::from(buffers[self.variance.start + c]);
             let x = &input[c * count..][..count];
-            self.normalise(
-                parameters,
-                (c, mean, variance),
-                x,
-                &mut output[c * count..][..count],
-                saved,
-            );
+            let y = &mut output[c * count..][..count];
+            self.normalise(parameters, c, Moments { mean, variance }, x, y, saved);
         }
     }
 
     fn normalise(
         &self,
         parameters: &[f32],
-        (c, mean, variance): (usize, f64, f64),
+        c: usize,
+        Moments { mean, variance }: Moments,
         x: &[f32],
         y: &mut [f32],
         saved: &mut Saved,
@@ -99,7 +99,7 @@ impl BatchNorm {
     pub(crate) fn backward(
         &self,
         parameters: &[f32],
-        (input, output): (&[f32], &[f32]),
+        Passed { input, output }: Passed<'_>,
         d_output: &mut [f32],
         mut d_input: Option<InputGradient<'_>>,
         gradient: &mut [f32],

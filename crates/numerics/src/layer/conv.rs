@@ -5,16 +5,19 @@
 //! - forward: `Y[o, p] = Σ_d W[o, d] X[d, p]`, with `p` an output position and `d` a kernel tap;
 //! - weights: `dW[o, d] = Σ_p dY[o, p] X[d, p]`;
 //! - input: a stride-1 convolution that (almost) keeps its size is a convolution of the padded `dY`
-//!   with the flipped kernel; any other goes through columns `Wᵀ dY`, added back where they came
-//!   from.
+//!   with the flipped kernel; any other goes through columns `Wᵀ dY`, which are added back to the
+//!   places that they were taken from.
 
+use super::shifts::EntryMemory;
 use super::winograd::Winograd;
 use super::{InputGradient, Need, Scratch};
-use crate::Shape;
-use crate::gemm::{SLACK, Strided, Target, WIDTH, Windows, WindowsTransposed, multiply};
+use crate::gemm::{
+    Extents, SLACK, Span, Strided, Target, WIDTH, Windows, WindowsTransposed, multiply,
+};
+use crate::{Shape, Size};
 use core::ops::Range;
 
-/// Output positions whose columns are made at a time on the way back to the input, about: whole
+/// About how many output positions have their columns made at a time for the input gradient: whole
 /// images are taken, at least one.
 const COLUMN_CHUNK: usize = 512;
 
@@ -23,7 +26,7 @@ const COLUMN_CHUNK: usize = 512;
 pub(crate) struct Conv {
     pub(crate) input: Shape,
     pub(crate) output: Shape,
-    pub(crate) kernel: (usize, usize),
+    pub(crate) kernel: Size,
     pub(crate) stride: usize,
     pub(crate) padding: usize,
     pub(crate) weight: Range<usize>,
@@ -45,33 +48,37 @@ impl Conv {
     pub(crate) fn output_shape(
         input: Shape,
         channels: usize,
-        kernel: (usize, usize),
+        kernel: Size,
         stride: usize,
         padding: usize,
     ) -> Option<Shape> {
         let extent =
             |size: usize, k: usize| Some((size + 2 * padding).checked_sub(k)? / stride + 1);
-        Some(Shape::new(channels, extent(input.height, kernel.0)?, extent(input.width, kernel.1)?))
+        Some(Shape::new(
+            channels,
+            extent(input.height, kernel.height)?,
+            extent(input.width, kernel.width)?,
+        ))
     }
 
     /// Kernel taps: input channels times kernel area.
     pub(super) fn depth(&self) -> usize {
-        self.input.channels * self.kernel.0 * self.kernel.1
+        self.input.channels * self.kernel.area()
     }
 
-    pub(super) fn padded_size(&self) -> (usize, usize) {
-        (self.input.height + 2 * self.padding, self.input.width + 2 * self.padding)
+    pub(super) fn padded_size(&self) -> Size {
+        bordered(self.input, self.padding)
     }
 
     /// Whether a 1x1 convolution over every position: a plain matrix product.
     fn is_pointwise(&self) -> bool {
-        self.kernel == (1, 1) && self.stride == 1 && self.padding == 0
+        self.kernel == Size::square(1) && self.stride == 1 && self.padding == 0
     }
 
     /// Whether the input gradient is cheaper as a convolution with the flipped kernel: it needs
     /// stride 1, padding below the kernel, and wastes little on positions outside the output.
     fn flips(&self) -> bool {
-        let (kh, kw) = self.kernel;
+        let Size { height: kh, width: kw } = self.kernel;
         self.stride == 1
             && self.padding < kh
             && self.padding < kw
@@ -83,14 +90,17 @@ impl Conv {
     /// channels.
     fn fast(&self) -> Option<Fast> {
         let whole = [self.input.channels, self.output.channels].map(|c| c.is_multiple_of(WIDTH));
-        if self.direct || self.stride != 1 || whole != [true, true] || self.padding >= self.kernel.0
+        if self.direct
+            || self.stride != 1
+            || whole != [true, true]
+            || self.padding >= self.kernel.height
         {
             return None;
         }
         let Self { input, output, padding, .. } = *self;
         match self.kernel {
-            (3, 3) => Some(Fast::Three(Winograd { input, output, padding })),
-            (5, 5) => Some(Fast::Five(Winograd { input, output, padding })),
+            Size { height: 3, width: 3 } => Some(Fast::Three(Winograd { input, output, padding })),
+            Size { height: 5, width: 5 } => Some(Fast::Five(Winograd { input, output, padding })),
             _ => None,
         }
     }
@@ -105,18 +115,16 @@ impl Conv {
             None if self.is_pointwise() => return Need::default(),
             None => {}
         }
-        let (hp, wp) = self.padded_size();
         let mut need = Need { taps: self.depth(), ..Need::default() };
         if self.padding > 0 {
-            need.padded = self.input.channels * n * hp * wp + SLACK;
+            need.padded = self.input.channels * n * self.padded_size().area() + SLACK;
         }
         if self.sums_entries() {
             need.positions = self.output.plane();
-            need.columns = self.output.channels * self.input.channels * self.kernel.0 * 8;
+            need.columns = self.output.channels * self.input.channels * self.kernel.height * 8;
         }
         if self.flips() {
-            let edge = 2 * (self.kernel.0 - 1 - self.padding);
-            let plane = (self.output.height + edge) * (self.output.width + edge);
+            let plane = bordered(self.output, self.kernel.height - 1 - self.padding).area();
             need.padded = need.padded.max(self.output.channels * n * plane + SLACK);
             need.weights = self.weight.len();
         } else {
@@ -134,7 +142,7 @@ impl Conv {
             padded: self.padded_size(),
             kernel: self.kernel,
             stride: self.stride,
-            output: (self.output.height, self.output.width),
+            output: bordered(self.output, 0),
         }
     }
 
@@ -148,11 +156,13 @@ impl Conv {
         n: usize,
     ) {
         let positions = n * self.output.plane();
-        let weights = (&parameters[self.weight.clone()], self.bias.clone().map(|b| &parameters[b]));
+        let weight = &parameters[self.weight.clone()];
+        let bias = self.bias.clone().map(|b| &parameters[b]);
         if let Some(fast) = self.fast() {
+            let work = &mut scratch.transforms;
             match fast {
-                Fast::Three(c) => c.forward(weights, input, output, &mut scratch.transforms, n),
-                Fast::Five(c) => c.forward(weights, input, output, &mut scratch.transforms, n),
+                Fast::Three(c) => c.forward(weight, bias, input, output, work, n),
+                Fast::Five(c) => c.forward(weight, bias, input, output, work, n),
             }
             return;
         }
@@ -163,23 +173,23 @@ impl Conv {
             &scratch.padded
         };
         if self.shifts() {
-            self.forward_by_shifts(weights, image, output, &mut scratch.shifts, n);
+            self.forward_by_shifts(weight, bias, image, output, &mut scratch.shifts, n);
             return;
         }
-        let weight = Strided { data: weights.0, lane: self.depth(), depth: 1 };
-        if let Some(bias) = weights.1 {
+        let weight = Strided { data: weight, lane: self.depth(), depth: 1 };
+        if let Some(bias) = bias {
             for (row, bias) in output.chunks_exact_mut(positions).zip(bias) {
                 row.fill(*bias);
             }
         }
         let target =
             Target { data: output, row_stride: positions, accumulate: self.bias.is_some() };
-        let extent = (self.output.channels, positions, self.depth());
+        let extents = Extents { m: self.output.channels, n: positions, k: self.depth() };
         if self.is_pointwise() {
             let columns = Strided { data: input, lane: 1, depth: positions };
-            multiply(extent, &weight, &columns, target, &mut scratch.panels);
+            multiply(extents, &weight, &columns, target, &mut scratch.panels);
         } else {
-            multiply(extent, &weight, &self.windows(image, n), target, &mut scratch.panels);
+            multiply(extents, &weight, &self.windows(image, n), target, &mut scratch.panels);
         }
     }
 
@@ -204,10 +214,10 @@ impl Conv {
         }
         if let Some(fast) = self.fast() {
             let weight = &parameters[self.weight.clone()];
-            let (sides, work) = ((input, d_output), &mut scratch.transforms);
+            let work = &mut scratch.transforms;
             match fast {
-                Fast::Three(c) => c.backward(weight, sides, d_input, d_weight, work, n),
-                Fast::Five(c) => c.backward(weight, sides, d_input, d_weight, work, n),
+                Fast::Three(c) => c.backward(weight, input, d_output, d_input, d_weight, work),
+                Fast::Five(c) => c.backward(weight, input, d_output, d_input, d_weight, work),
             }
             return;
         }
@@ -218,25 +228,29 @@ impl Conv {
             &scratch.padded
         };
         if self.sums_entries() {
-            let memory = (&mut scratch.entries, &mut *scratch.columns, &mut scratch.shifts);
-            self.weight_gradient_by_entries(image, d_output, (d_weight, d_bias), memory, n);
+            let memory = EntryMemory {
+                entries: &mut scratch.entries,
+                sums: &mut scratch.columns,
+                rows: &mut scratch.shifts,
+            };
+            self.weight_gradient_by_entries(image, d_output, d_weight, d_bias, memory, n);
         } else {
-            let extent = (self.output.channels, self.depth(), positions);
+            let extents = Extents { m: self.output.channels, n: self.depth(), k: positions };
             let rows = Strided { data: d_output, lane: positions, depth: 1 };
             let target = Target { data: d_weight, row_stride: self.depth(), accumulate: false };
             if self.is_pointwise() {
                 let columns = Strided { data: input, lane: positions, depth: 1 };
-                multiply(extent, &rows, &columns, target, &mut scratch.panels);
+                multiply(extents, &rows, &columns, target, &mut scratch.panels);
             } else {
                 let windows = WindowsTransposed(self.windows(image, n));
-                multiply(extent, &rows, &windows, target, &mut scratch.panels);
+                multiply(extents, &rows, &windows, target, &mut scratch.panels);
             }
         }
         let Some(mut target) = d_input else { return };
         let weight = &parameters[self.weight.clone()];
         if self.is_pointwise() {
             multiply(
-                (self.input.channels, positions, self.output.channels),
+                Extents { m: self.input.channels, n: positions, k: self.output.channels },
                 &Strided { data: weight, lane: 1, depth: self.input.channels },
                 &Strided { data: d_output, lane: 1, depth: positions },
                 Target { data: target.data, row_stride: positions, accumulate: target.accumulate },
@@ -257,8 +271,8 @@ impl Conv {
         scratch: &mut Scratch,
         n: usize,
     ) {
-        let (k, area) = (self.kernel.0, self.kernel.0 * self.kernel.1);
-        let edge = k - 1 - self.padding;
+        let area = self.kernel.area();
+        let edge = self.kernel.height - 1 - self.padding;
         pad(d_output, &mut scratch.padded, self.output, edge, n);
         // W[o, c, tap] to F[c, o, area - 1 - tap].
         let (inputs, outputs) = (self.input.channels, self.output.channels);
@@ -274,15 +288,15 @@ impl Conv {
         let windows = Windows {
             image: &scratch.padded,
             samples: n,
-            padded: (self.output.height + 2 * edge, self.output.width + 2 * edge),
+            padded: bordered(self.output, edge),
             kernel: self.kernel,
             stride: 1,
-            output: (self.input.height, self.input.width),
+            output: bordered(self.input, 0),
         };
         let positions = n * self.input.plane();
         let depth = outputs * area;
         multiply(
-            (inputs, positions, depth),
+            Extents { m: inputs, n: positions, k: depth },
             &Strided { data: &scratch.weights, lane: depth, depth: 1 },
             &windows,
             Target { data: target.data, row_stride: positions, accumulate: target.accumulate },
@@ -304,10 +318,10 @@ impl Conv {
             image.fill(0.0);
         }
         for first in (0..n).step_by(self.chunk_images()) {
-            let images = self.chunk_images().min(n - first);
-            let chunk = images * plane;
+            let images = Span { from: first, len: self.chunk_images().min(n - first) };
+            let chunk = images.len * plane;
             multiply(
-                (self.depth(), chunk, self.output.channels),
+                Extents { m: self.depth(), n: chunk, k: self.output.channels },
                 &Strided { data: weight, lane: 1, depth: self.depth() },
                 &Strided { data: &d_output[first * plane..], lane: 1, depth: positions },
                 Target { data: &mut scratch.columns, row_stride: chunk, accumulate: false },
@@ -316,7 +330,7 @@ impl Conv {
             let columns = &scratch.columns[..self.depth() * chunk];
             crate::gemm::vectorised(
                 #[inline(always)]
-                || self.add_columns(columns, image, (first, images), n),
+                || self.add_columns(columns, image, images, n),
             );
         }
     }
@@ -339,25 +353,19 @@ impl Conv {
         reason = "its body must land inside a caller that has AVX2 switched on"
     )]
     #[inline(always)]
-    fn add_columns(
-        &self,
-        columns: &[f32],
-        image: &mut [f32],
-        (first, images): (usize, usize),
-        n: usize,
-    ) {
-        let (kh, kw) = self.kernel;
+    fn add_columns(&self, columns: &[f32], image: &mut [f32], images: Span, n: usize) {
+        let Size { height: kh, width: kw } = self.kernel;
         let (wo, wi) = (self.output.width, self.input.width);
         let plane = self.output.plane();
-        for (d, row) in columns.chunks_exact(images * plane).enumerate() {
+        for (d, row) in columns.chunks_exact(images.len * plane).enumerate() {
             let (c, ky, kx) = (d / (kh * kw), d / kw % kh, d % kw);
             let across = self.inside(kx, wi, wo);
             if across.is_empty() {
                 continue;
             }
             for (i, from) in row.chunks_exact(plane).enumerate() {
-                let to =
-                    &mut image[(c * n + first + i) * self.input.plane()..][..self.input.plane()];
+                let to = &mut image[(c * n + images.from + i) * self.input.plane()..]
+                    [..self.input.plane()];
                 for y in self.inside(ky, self.input.height, self.output.height) {
                     let line = y * self.stride + ky - self.padding;
                     let start = line * wi + across.start * self.stride + kx - self.padding;
@@ -377,9 +385,14 @@ impl Conv {
     }
 }
 
+/// Height and width of an image with a border on each side.
+fn bordered(shape: Shape, border: usize) -> Size {
+    Size { height: shape.height + 2 * border, width: shape.width + 2 * border }
+}
+
 /// Copies an image batch into `padded`, with a border of zeros.
 fn pad(image: &[f32], padded: &mut [f32], shape: Shape, border: usize, n: usize) {
-    let (hp, wp) = (shape.height + 2 * border, shape.width + 2 * border);
+    let Size { height: hp, width: wp } = bordered(shape, border);
     let padded = &mut padded[..shape.channels * n * hp * wp];
     padded.fill(0.0);
     for (from, to) in image.chunks_exact(shape.plane()).zip(padded.chunks_exact_mut(hp * wp)) {

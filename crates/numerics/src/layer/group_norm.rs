@@ -2,7 +2,7 @@
 //! or batches and there are no running statistics to average.
 
 use super::batch_norm::{EPSILON, affine, squared_deviations, sum, sums_along};
-use super::{InputGradient, Saved, activation};
+use super::{InputGradient, Passed, Saved, activation};
 use crate::gemm::vectorised;
 use core::ops::Range;
 
@@ -64,7 +64,7 @@ impl GroupNorm {
     pub(crate) fn backward(
         &self,
         parameters: &[f32],
-        (input, output): (&[f32], &[f32]),
+        Passed { input, output }: Passed<'_>,
         d_output: &mut [f32],
         mut d_input: Option<InputGradient<'_>>,
         gradient: &mut [f32],

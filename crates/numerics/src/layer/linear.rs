@@ -1,8 +1,8 @@
 //! The fully connected layer, `y = W x + b`.
 
-use super::{InputGradient, Scratch, activation};
+use super::{InputGradient, Passed, Scratch, activation};
 use crate::gemm::{
-    Groups, Outer, Rows, Strided, Target, WIDTH, dot_rows, multiply, multiply_unpacked,
+    Extents, Groups, Outer, Rows, Strided, Target, WIDTH, dot_rows, multiply, multiply_unpacked,
 };
 use core::ops::Range;
 
@@ -16,12 +16,12 @@ pub(crate) struct Linear {
     pub(crate) relu: bool,
 }
 
-/// Inputs whose products are summed before the next ones are looked at, forward. Part of the
-/// results, as is the next: they fix the order of summation.
+/// Inputs whose products are summed before the next ones are read, forward. Part of the results, like
+/// the next constant: they fix the order of summation.
 const FORWARD_DEPTH: usize = 256;
-/// Outputs whose products are summed together on the way back.
+/// Outputs whose products are summed together in the backward pass.
 const BACKWARD_DEPTH: usize = 16;
-/// Up to this batch the way back reads the weights where they lie; beyond, packing them pays.
+/// Up to this batch the backward pass reads the weights where they lie; beyond, packing them pays off.
 const UNPACKED_BATCH: usize = 24;
 
 impl Linear {
@@ -48,7 +48,7 @@ impl Linear {
         let weight = &parameters[self.weight.clone()];
         let bias = &parameters[self.bias.clone()];
         if self.is_wide() {
-            self.forward_wide((weight, bias), input, output, scratch, n);
+            self.forward_wide(weight, bias, input, output, scratch, n);
         } else {
             dot_rows(&input[..n * self.inputs], weight, bias, output, self.inputs);
         }
@@ -60,7 +60,8 @@ impl Linear {
     /// `Yᵀ = W Xᵀ`: the weights are the rows, broadcast one by one, and the batch the columns.
     fn forward_wide(
         &self,
-        (weight, bias): (&[f32], &[f32]),
+        weight: &[f32],
+        bias: &[f32],
         input: &[f32],
         output: &mut [f32],
         scratch: &mut Scratch,
@@ -77,7 +78,7 @@ impl Linear {
         for k in (0..self.inputs).step_by(FORWARD_DEPTH) {
             let depth = FORWARD_DEPTH.min(self.inputs - k);
             multiply_unpacked(
-                (self.outputs, columns, depth),
+                Extents { m: self.outputs, n: columns, k: depth },
                 Outer::Rows,
                 Rows { data: &weight[k..], row: self.inputs, depth: 1 },
                 Groups { data: &x[k * WIDTH..], group: WIDTH * self.inputs, depth: WIDTH },
@@ -94,7 +95,7 @@ impl Linear {
     pub(crate) fn backward(
         &self,
         parameters: &[f32],
-        (input, output): (&[f32], &[f32]),
+        Passed { input, output }: Passed<'_>,
         d_output: &mut [f32],
         d_input: Option<InputGradient<'_>>,
         gradient: &mut [f32],
@@ -114,17 +115,17 @@ impl Linear {
         let d_weight = &mut gradient[self.weight.clone()];
         let target = Target { data: d_weight, row_stride: self.inputs, accumulate: false };
         let weight = &parameters[self.weight.clone()];
-        let extent = (self.outputs, self.inputs, n);
+        let extents = Extents { m: self.outputs, n: self.inputs, k: n };
         // dW = dYᵀ X, then dX = dY W.
         if self.is_wide() && n <= UNPACKED_BATCH {
             let x = Groups { data: input, group: WIDTH, depth: self.inputs };
             let dy = Rows { data: d_output, row: 1, depth: self.outputs };
-            multiply_unpacked(extent, Outer::Rows, dy, x, target);
+            multiply_unpacked(extents, Outer::Rows, dy, x, target);
             let Some(d_input) = d_input else { return };
             for k in (0..self.outputs).step_by(BACKWARD_DEPTH) {
                 let depth = BACKWARD_DEPTH.min(self.outputs - k);
                 multiply_unpacked(
-                    (n, self.inputs, depth),
+                    Extents { m: n, n: self.inputs, k: depth },
                     Outer::Groups,
                     Rows { data: &d_output[k..], row: self.outputs, depth: 1 },
                     Groups { data: &weight[k * self.inputs..], group: WIDTH, depth: self.inputs },
@@ -138,10 +139,10 @@ impl Linear {
         } else {
             let x = Strided { data: input, lane: 1, depth: self.inputs };
             let dy = Strided { data: d_output, lane: 1, depth: self.outputs };
-            multiply(extent, &dy, &x, target, &mut scratch.panels);
+            multiply(extents, &dy, &x, target, &mut scratch.panels);
             let Some(d_input) = d_input else { return };
             multiply(
-                (n, self.inputs, self.outputs),
+                Extents { m: n, n: self.inputs, k: self.outputs },
                 &Strided { data: d_output, lane: self.outputs, depth: 1 },
                 &Strided { data: weight, lane: 1, depth: self.inputs },
                 Target {

@@ -30,6 +30,13 @@ pub(crate) struct Saved {
     pub(crate) eval: bool,
 }
 
+/// What a layer read and wrote in its forward pass.
+#[derive(Clone, Copy)]
+pub(crate) struct Passed<'a> {
+    pub(crate) input: &'a [f32],
+    pub(crate) output: &'a [f32],
+}
+
 /// Where an input gradient goes.
 pub(crate) struct InputGradient<'a> {
     pub(crate) data: &'a mut [f32],

@@ -1,6 +1,6 @@
 //! Pooling: maximum (with ReLU folded in), average, and global average.
 
-use super::InputGradient;
+use super::{InputGradient, Passed};
 use crate::Shape;
 use crate::gemm::{PairRow, vectorised};
 
@@ -95,7 +95,7 @@ impl MaxPool {
     /// The gradient goes to the first input of the window that equals the output, as in PyTorch.
     pub(crate) fn backward(
         &self,
-        (input, output): (&[f32], &[f32]),
+        Passed { input, output }: Passed<'_>,
         d_output: &[f32],
         d_input: &mut InputGradient<'_>,
     ) {
@@ -117,9 +117,9 @@ impl MaxPool {
             || {
                 for ((target, x), (y, d)) in planes {
                     if whole {
-                        self.backward_pairs((x, y), d, target, accumulate);
+                        self.backward_pairs(x, y, d, target, accumulate);
                     } else {
-                        self.backward_any((x, y), d, target);
+                        self.backward_any(x, y, d, target);
                     }
                 }
             },
@@ -134,7 +134,8 @@ impl MaxPool {
     #[inline(always)]
     fn backward_pairs(
         &self,
-        (x, y): (&[f32], &[f32]),
+        x: &[f32],
+        y: &[f32],
         d: &[f32],
         target: &mut [f32],
         accumulate: bool,
@@ -168,7 +169,7 @@ impl MaxPool {
                     hit[2] & !(hit[0] | hit[1]),
                     hit[3] & !(hit[0] | hit[1] | hit[2]),
                 ];
-                // What stands there may be a NaN of an earlier client: it is dropped, not weighed.
+                // What is there may be a NaN of an earlier client: it is dropped, not multiplied.
                 let sum = |old: f32, i: usize| {
                     let part = if first[i] { d } else { 0.0 };
                     if accumulate { old + part } else { part }
@@ -184,7 +185,7 @@ impl MaxPool {
         reason = "its body must land inside a caller that has AVX2 switched on"
     )]
     #[inline(always)]
-    fn backward_any(&self, (x, y): (&[f32], &[f32]), d: &[f32], target: &mut [f32]) {
+    fn backward_any(&self, x: &[f32], y: &[f32], d: &[f32], target: &mut [f32]) {
         let w = &self.window;
         for (at, (y, d)) in y.iter().zip(d).enumerate() {
             if self.relu && *y <= 0.0 {
@@ -312,7 +313,7 @@ mod tests {
             let run = || {
                 let mut data = vec![f32::NAN; x.len()];
                 let mut target = InputGradient { data: &mut data, accumulate: false };
-                pool.backward((&x, &y), &d, &mut target);
+                pool.backward(Passed { input: &x, output: &y }, &d, &mut target);
                 data
             };
             let fast = run();

@@ -2,14 +2,24 @@
 //! the image.
 //!
 //! - forward: sixteen neighbouring outputs of up to six channels are one register tile;
-//! - weights, behind a maximum pooling: at most one output of each window has a gradient (and none
+//! - weights, where a maximum pooling follows: at most one output of each window has a gradient (and none
 //!   where the ReLU is off), so the sum runs over these alone, a whole kernel row at a time.
 
 use super::Conv;
+use crate::Size;
 use crate::gemm::{Entries, ShiftedRow, Shifts, WIDTH};
 
 /// Kernel rows fit one vector.
 const LANES: usize = 8;
+
+/// What a sum over non-zero entries works in.
+pub(super) struct EntryMemory<'a> {
+    pub(super) entries: &'a mut Entries,
+    /// The weight gradient on its way, one vector for each kernel row.
+    pub(super) sums: &'a mut [f32],
+    /// Where the kernel rows lie relative to a window.
+    pub(super) rows: &'a mut Shifts,
+}
 
 impl Conv {
     /// Whether the forward pass runs on shifted views: for stride 1, rows of outputs that waste
@@ -17,7 +27,7 @@ impl Conv {
     pub(super) fn shifts(&self) -> bool {
         let width = self.output.width;
         self.stride == 1
-            && self.kernel != (1, 1)
+            && self.kernel != Size::square(1)
             && self.input.channels <= 4
             && width >= WIDTH
             && 4 * width >= 3 * width.next_multiple_of(WIDTH)
@@ -25,13 +35,16 @@ impl Conv {
 
     /// Whether the weight gradient is summed over non-zero entries.
     pub(super) fn sums_entries(&self) -> bool {
-        self.before_pooling && self.stride == 1 && self.kernel != (1, 1) && self.kernel.1 <= LANES
+        self.before_pooling
+            && self.stride == 1
+            && self.kernel != Size::square(1)
+            && self.kernel.width <= LANES
     }
 
     /// Where the kernel's taps (or, with `taps` 1, its rows) lie relative to a window.
     fn offsets(&self, n: usize, taps: usize) -> impl Iterator<Item = usize> {
-        let (hp, wp) = self.padded_size();
-        let (channels, rows) = (self.input.channels, self.kernel.0);
+        let Size { height: hp, width: wp } = self.padded_size();
+        let (channels, rows) = (self.input.channels, self.kernel.height);
         (0..channels * rows * taps).map(move |t| {
             let (row, x) = (t / taps, t % taps);
             row / rows * n * hp * wp + row % rows * wp + x
@@ -41,14 +54,15 @@ impl Conv {
     /// `image` is padded already and holds slack past its end.
     pub(super) fn forward_by_shifts(
         &self,
-        (filters, bias): (&[f32], Option<&[f32]>),
+        filters: &[f32],
+        bias: Option<&[f32]>,
         image: &[f32],
         output: &mut [f32],
         shifts: &mut Shifts,
         n: usize,
     ) {
-        shifts.set(self.offsets(n, self.kernel.1));
-        let (hp, wp) = self.padded_size();
+        shifts.set(self.offsets(n, self.kernel.width));
+        let Size { height: hp, width: wp } = self.padded_size();
         let (width, stride) = (self.output.width, n * self.output.plane());
         for (i, y) in (0..n).flat_map(|i| (0..self.output.height).map(move |y| (i, y))) {
             let row = ShiftedRow {
@@ -69,17 +83,18 @@ impl Conv {
         &self,
         image: &[f32],
         d_output: &[f32],
-        (d_weight, d_bias): (&mut [f32], &mut [f32]),
-        (entries, sums, rows): (&mut Entries, &mut [f32], &mut Shifts),
+        d_weight: &mut [f32],
+        d_bias: &mut [f32],
+        EntryMemory { entries, sums, rows }: EntryMemory<'_>,
         n: usize,
     ) {
-        let count = self.input.channels * self.kernel.0;
+        let count = self.input.channels * self.kernel.height;
         let (sums, _) = sums.as_chunks_mut::<LANES>();
         let sums = &mut sums[..self.output.channels * count];
         sums.fill([0.0; LANES]);
         d_bias.fill(0.0);
         rows.set(self.offsets(n, 1));
-        let (hp, wp) = self.padded_size();
+        let Size { height: hp, width: wp } = self.padded_size();
         let plane = self.output.plane();
         // An image stays in the first-level cache while all channels run over it.
         for i in 0..n {
@@ -95,8 +110,8 @@ impl Conv {
                 weigh_rows(entries, image, rows.taps(), sums);
             }
         }
-        for (to, from) in d_weight.chunks_exact_mut(self.kernel.1).zip(sums) {
-            to.copy_from_slice(&from[..self.kernel.1]);
+        for (to, from) in d_weight.chunks_exact_mut(self.kernel.width).zip(sums) {
+            to.copy_from_slice(&from[..self.kernel.width]);
         }
     }
 }

@@ -1,11 +1,12 @@
 //! Builds a tape layer by layer, drawing up the layout as it goes.
 
+use super::plan::GradientPlan;
 use super::tape::{Draw, Init, Node, Op, Tape};
 use super::{Convolution, Norm};
 use crate::layer::{
     AveragePool, BatchNorm, Conv, GlobalAveragePool, GroupNorm, Linear, MaxPool, Window,
 };
-use crate::{Layout, NumericsError, Part, Shape};
+use crate::{Layout, NumericsError, Part, Shape, Size};
 
 /// The network under construction; new layers read the latest activation.
 pub(super) struct Builder {
@@ -81,7 +82,7 @@ impl Builder {
 
     pub(super) fn conv(&mut self, name: &str, spec: ConvSpec) -> Result<(), NumericsError> {
         let input = self.shapes[self.current];
-        let kernel = (spec.kernel, spec.kernel);
+        let kernel = Size::square(spec.kernel);
         let output = Conv::output_shape(input, spec.channels, kernel, spec.stride, spec.padding)
             .filter(|shape| !shape.is_empty())
             .ok_or_else(|| self.too_small("convolution", name))?;
@@ -158,7 +159,8 @@ impl Builder {
         padding: usize,
     ) -> Result<Window, NumericsError> {
         let input = self.shapes[self.current];
-        let output = Conv::output_shape(input, input.channels, (kernel, kernel), stride, padding)
+        let size = Size::square(kernel);
+        let output = Conv::output_shape(input, input.channels, size, stride, padding)
             .filter(|shape| !shape.is_empty())
             .ok_or_else(|| self.too_small("pooling", what))?;
         Ok(Window { input, output, kernel, stride, padding })
@@ -205,7 +207,8 @@ impl Builder {
 
     pub(super) fn flatten(&mut self) {
         let shape = self.shapes[self.current];
-        self.push(Op::Flatten(shape.channels, shape.plane()), Shape::new(shape.len(), 1, 1));
+        let op = Op::Flatten { channels: shape.channels, plane: shape.plane() };
+        self.push(op, Shape::new(shape.len(), 1, 1));
     }
 
     /// `relu(current + other)`.
@@ -229,11 +232,16 @@ impl Builder {
     pub(super) fn head(mut self, name: &str) -> Tape {
         let features = self.sizes[self.current];
         self.linear_part(name, self.classes, false, Part::Head);
-        Tape::new(
-            self.layout,
-            (self.input, self.classes, features),
-            (self.nodes, self.sizes),
-            (self.inits, self.buffer_inits),
-        )
+        Tape {
+            plan: GradientPlan::new(&self.nodes, &self.sizes),
+            layout: self.layout,
+            input: self.input,
+            classes: self.classes,
+            features,
+            nodes: self.nodes,
+            sizes: self.sizes,
+            inits: self.inits,
+            buffer_inits: self.buffer_inits,
+        }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::Graph;
 use super::builder::{Builder, ConvSpec};
-use super::resnet::{self, Block};
+use super::resnet::{self, Block, Stages};
 use super::tape::Tape;
 use crate::{NumericsError, Shape};
 use serde::{Deserialize, Serialize};
@@ -37,7 +37,7 @@ impl Stem {
     /// Their names in a file.
     pub const WORDS: &'static [&'static str] = &["cifar", "imagenet"];
 
-    /// Beyond 64 pixels a 3x3 stem at full resolution is no longer what anybody trains.
+    /// Beyond 64 pixels a 3x3 stem at full resolution is not usual.
     fn by_size(input: Shape) -> Self {
         if input.height.max(input.width) <= 64 { Self::Cifar } else { Self::Imagenet }
     }
@@ -113,7 +113,7 @@ pub const CATALOGUE: &[Entry] = &[
     },
     Entry {
         name: "mlp",
-        summary: "fully connected layers with ReLU (hidden = [200] unless said otherwise)",
+        summary: "fully connected layers with ReLU (hidden = [200] by default)",
         family: Family::Mlp,
         build: |spec, input, classes| {
             let mut net = Builder::new(input, classes);
@@ -128,38 +128,43 @@ pub const CATALOGUE: &[Entry] = &[
         name: "lenet5",
         summary: "LeNet-5 with ReLU and maximum pooling (44,426 parameters on 28x28x1)",
         family: Family::Convolutional,
-        build: |spec, input, classes| convolutional(spec, (input, classes), [6, 16], &[120, 84]),
+        build: |spec, input, classes| convolutional(spec, input, classes, [6, 16], &[120, 84]),
     },
     Entry {
         name: "cnn",
         summary: "two 5x5 convolutions and a hidden layer of 512 (878,538 parameters on 32x32x3)",
         family: Family::Convolutional,
-        build: |spec, input, classes| convolutional(spec, (input, classes), [32, 64], &[512]),
+        build: |spec, input, classes| convolutional(spec, input, classes, [32, 64], &[512]),
     },
     Entry {
         name: "resnet18",
         summary: "residual network, basic blocks (11,173,962 parameters on 32x32x3)",
         family: Family::ResNet,
-        build: |spec, input, classes| residual(spec, input, classes, (Block::Basic, [2, 2, 2, 2])),
+        build: |spec, input, classes| {
+            residual(spec, input, classes, Stages { block: Block::Basic, depths: [2, 2, 2, 2] })
+        },
     },
     Entry {
         name: "resnet34",
         summary: "residual network, basic blocks (21,282,122 parameters on 32x32x3)",
         family: Family::ResNet,
-        build: |spec, input, classes| residual(spec, input, classes, (Block::Basic, [3, 4, 6, 3])),
+        build: |spec, input, classes| {
+            residual(spec, input, classes, Stages { block: Block::Basic, depths: [3, 4, 6, 3] })
+        },
     },
     Entry {
         name: "resnet50",
         summary: "residual network, bottleneck blocks (23,520,842 parameters on 32x32x3)",
         family: Family::ResNet,
         build: |spec, input, classes| {
-            residual(spec, input, classes, (Block::Bottleneck, [3, 4, 6, 3]))
+            let stages = Stages { block: Block::Bottleneck, depths: [3, 4, 6, 3] };
+            residual(spec, input, classes, stages)
         },
     },
 ];
 
-/// Parameters of the largest network that is built: four terabytes of them. What is below can be
-/// multiplied by a batch and by a layer's overhead without overflow.
+/// Parameters of the largest network that is built: four terabytes. Smaller numbers can be multiplied
+/// by a batch and by a layer's overhead without overflow.
 const LARGEST: usize = 1_000_000_000_000;
 
 /// A network by name with its options.
@@ -174,19 +179,19 @@ const LARGEST: usize = 1_000_000_000_000;
 pub struct NetworkSpec {
     /// A name of the [`CATALOGUE`].
     pub name: String,
-    /// Residual networks: normalisation, batch unless said otherwise.
+    /// Residual networks: normalisation, batch by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub norm: Option<Norm>,
-    /// Residual networks: stem, by the size of the images unless said otherwise.
+    /// Residual networks: stem, by default chosen by the size of the images.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stem: Option<Stem>,
-    /// Residual networks: channels of the first stage, 64 unless said otherwise.
+    /// Residual networks: channels of the first stage, 64 by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub width: Option<usize>,
     /// `mlp`: hidden widths.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hidden: Option<Vec<usize>>,
-    /// Convolutional and residual networks: fast unless said otherwise.
+    /// Convolutional and residual networks: fast by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub convolution: Option<Convolution>,
 }
@@ -204,8 +209,8 @@ impl NetworkSpec {
         }
     }
 
-    /// The same with every option said that its family has, so that the network stays the same
-    /// whatever the defaults become.
+    /// The same with every option of its family set, so that the network stays the same even if
+    /// the defaults change.
     #[must_use]
     pub fn complete(&self, input: Shape) -> Self {
         let mut spec = self.clone();
@@ -272,7 +277,8 @@ impl NetworkSpec {
 /// Two unpadded 5x5 convolutions, each with ReLU and 2x2 maximum pooling, then hidden layers.
 fn convolutional(
     spec: &NetworkSpec,
-    (input, classes): (Shape, usize),
+    input: Shape,
+    classes: usize,
     channels: [usize; 2],
     hidden: &[usize],
 ) -> Result<Tape, NumericsError> {
@@ -294,13 +300,13 @@ fn residual(
     spec: &NetworkSpec,
     input: Shape,
     classes: usize,
-    shape: (Block, [usize; 4]),
+    stages: Stages,
 ) -> Result<Tape, NumericsError> {
     let mut net = Builder::new(input, classes);
     net.convolution = spec.convolution.unwrap_or_default();
     resnet::body(
         &mut net,
-        shape,
+        stages,
         spec.norm.unwrap_or(Norm::Batch),
         spec.stem.unwrap_or(Stem::by_size(input)),
         spec.width.unwrap_or(64),
@@ -368,7 +374,7 @@ mod tests {
                 .err()
                 .is_some_and(|error| error.to_string().contains("7.2e18 parameters"),)
         );
-        // Large, but a number: whether it fits is for whoever knows the machine to say.
+        // Large, but it can be counted: whether it fits is checked where the machine is known.
         let large = mlp(&[100_000, 100_000]).build(Shape::new(1, 28, 28), 10).unwrap();
         assert_eq!(large.layout().parameters(), 10_079_600_010);
         assert!(large.workspace_bytes(usize::MAX, true) > 1 << 62);

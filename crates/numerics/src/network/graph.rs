@@ -2,7 +2,7 @@
 
 use super::tape::{Node, Op, Tape};
 use crate::layer::{EPSILON, Window};
-use crate::{Layout, Shape, Tensor};
+use crate::{Layout, Shape, Size, Tensor};
 use core::ops::Range;
 
 /// The layers of a network in the order in which they run.
@@ -19,7 +19,7 @@ use core::ops::Range;
 #[derive(Debug, Clone, PartialEq)]
 pub struct Graph {
     /// The shape of one sample's share of each activation, by the activation's number; 0 is the
-    /// input, the last is the logits. What is no image any more has the shape `(values, 1, 1)`.
+    /// input, the last is the logits. What is no longer an image has the shape `(values, 1, 1)`.
     pub shapes: Vec<Shape>,
     /// The layers; each reads activations that earlier ones have written.
     pub nodes: Vec<GraphNode>,
@@ -48,7 +48,7 @@ pub enum GraphOp {
         /// `(outputs)`.
         bias: Option<String>,
         /// Height and width.
-        kernel: (usize, usize),
+        kernel: Size,
         /// In both directions.
         stride: usize,
         /// On each side.
@@ -85,7 +85,7 @@ pub enum GraphOp {
         /// ε.
         epsilon: f64,
     },
-    /// The maximum of each window; what lies outside of the image does not count.
+    /// The maximum of each window; what lies outside the image does not count.
     MaxPool {
         /// Height and width.
         kernel: usize,
@@ -94,7 +94,7 @@ pub enum GraphOp {
         /// On each side.
         padding: usize,
     },
-    /// The mean of each window; what lies outside of the image counts as zero.
+    /// The mean of each window; what lies outside the image counts as zero.
     AveragePool {
         /// Height and width.
         kernel: usize,
@@ -103,7 +103,7 @@ pub enum GraphOp {
         /// On each side.
         padding: usize,
     },
-    /// The mean of each channel; the result is no image any more.
+    /// The mean of each channel; the result is no longer an image.
     GlobalAveragePool,
     /// The values of a sample one after another, channel by channel.
     Flatten,
@@ -154,7 +154,7 @@ fn output_shape(node: &Node, shapes: &[Shape]) -> Shape {
         Op::AveragePool(pool) => pool.window.output,
         Op::Linear(linear) => Shape::new(linear.outputs, 1, 1),
         Op::GlobalAveragePool(_) => Shape::new(input.channels, 1, 1),
-        Op::Flatten(..) => Shape::new(input.len(), 1, 1),
+        Op::Flatten { .. } => Shape::new(input.len(), 1, 1),
         Op::BatchNorm(_) | Op::GroupNorm(_) | Op::AddRelu(_) => input,
     }
 }
@@ -206,7 +206,7 @@ fn describe(node: &Node, layout: &Layout) -> GraphNode {
             (GraphOp::AveragePool { kernel, stride, padding }, false)
         }
         Op::GlobalAveragePool(_) => (GraphOp::GlobalAveragePool, false),
-        Op::Flatten(..) => (GraphOp::Flatten, false),
+        Op::Flatten { .. } => (GraphOp::Flatten, false),
         Op::AddRelu(other) => (GraphOp::Add { other: *other }, true),
     };
     GraphNode { op, input: node.input, output: node.output, relu }

@@ -3,17 +3,20 @@
 mod builder;
 mod catalogue;
 mod graph;
+mod plan;
 mod resnet;
 mod tape;
 #[cfg(test)]
 mod tests;
 mod timing;
+mod workspace;
 
 pub use catalogue::{CATALOGUE, Convolution, Family, NetworkSpec, Norm, Stem};
 pub use graph::{Graph, GraphNode, GraphOp};
-pub use tape::{Tape, Workspace};
+pub use tape::Tape;
 #[doc(hidden)]
 pub use timing::LayerTime;
+pub use workspace::Workspace;
 
 use crate::{Layout, Model, Rng, Shape};
 
@@ -49,12 +52,12 @@ pub struct Output<'w> {
 pub struct OutputGradient<'a> {
     /// `∂/∂logits`.
     pub logits: &'a [f32],
-    /// `∂/∂features`, beside what flows through the head.
+    /// `∂/∂features`, in addition to what flows through the head.
     pub features: Option<&'a [f32]>,
 }
 
-/// What a classifier over one flat parameter vector looks like from outside. Who computes it is an
-/// [`Engine`](crate::Engine)'s business.
+/// A classifier over one flat parameter vector, as seen from outside. An
+/// [`Engine`](crate::Engine) computes it.
 pub trait Network: Send + Sync {
     /// Names, shapes, ranges, body and head, buffers.
     fn layout(&self) -> &Layout;

@@ -13,10 +13,18 @@ pub(super) enum Block {
     Bottleneck,
 }
 
+/// The four stages of a residual network.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Stages {
+    pub(super) block: Block,
+    /// Blocks of each stage.
+    pub(super) depths: [usize; 4],
+}
+
 /// Stem, four stages, global average. `width` is the first stage's, 64 in the paper.
 pub(super) fn body(
     net: &mut Builder,
-    (block, depths): (Block, [usize; 4]),
+    Stages { block, depths }: Stages,
     norm: Norm,
     stem: Stem,
     width: usize,
@@ -93,7 +101,7 @@ pub(super) fn residual(
     Ok(())
 }
 
-/// A convolution that keeps its size but for the stride, without bias: the norm has one.
+/// A convolution that keeps its size apart from the stride, without bias: the norm has one.
 fn conv(
     net: &mut Builder,
     name: &str,

@@ -1,16 +1,19 @@
 //! The engine: a fixed list of layers over numbered activations, run forwards and backwards.
 
-use super::timing::{LayerTime, Stopwatch};
+use super::plan::{Accumulate, GradientPlan};
+use super::timing::Stopwatch;
+use super::workspace::Workspace;
 use super::{Batch, Network, Output, OutputGradient, Pass};
 use crate::gemm::SLACK;
 use crate::layer::{
     AveragePool, BatchNorm, Conv, GlobalAveragePool, GroupNorm, InputGradient, Linear, MaxPool,
-    Need, Saved, Scratch, add_backward, add_forward, flatten_backward, flatten_forward,
+    Need, Passed, Saved, add_backward, add_forward, flatten_backward, flatten_forward,
 };
 use crate::{Layout, Model, Part, Rng, Shape};
 use core::mem::take;
 
-/// Bytes of activations and their gradients beyond which nobody asks what layers need besides.
+/// Bytes of activations and their gradients beyond which it does not matter what layers need
+/// besides.
 const LARGEST_WORKSPACE: u64 = 1 << 58;
 
 /// One layer and the activations it reads.
@@ -23,8 +26,11 @@ pub(super) enum Op {
     MaxPool(MaxPool),
     AveragePool(AveragePool),
     GlobalAveragePool(GlobalAveragePool),
-    /// Channels and plane of the input.
-    Flatten(usize, usize),
+    /// Extents of the input.
+    Flatten {
+        channels: usize,
+        plane: usize,
+    },
     /// `relu(input + other)`, `other` being another activation.
     AddRelu(usize),
 }
@@ -63,142 +69,39 @@ pub struct Tape {
     pub(super) sizes: Vec<usize>,
     pub(super) inits: Vec<Init>,
     pub(super) buffer_inits: Vec<Init>,
-    plan: GradientPlan,
+    pub(super) plan: GradientPlan,
 }
 
-/// Which buffer holds the gradient of each activation: buffers are reused once the layer that made
-/// the activation has consumed its gradient.
-#[derive(Debug, Clone, Default)]
-struct GradientPlan {
-    /// Buffer of each activation.
-    buffer: Vec<usize>,
-    /// Values per sample of each buffer.
-    sizes: Vec<usize>,
-    /// Per activation: whether anything before it learns, so that its gradient is wanted.
-    trained: Vec<bool>,
-    /// Per node: whether its input gradient (and its second one) adds to another reader's.
-    accumulate: Vec<(bool, bool)>,
-}
-
-impl GradientPlan {
-    fn new(nodes: &[Node], sizes: &[usize]) -> Self {
-        const NONE: usize = usize::MAX;
-        let mut plan = Self {
-            buffer: vec![NONE; sizes.len()],
-            sizes: Vec::new(),
-            trained: vec![false; sizes.len()],
-            accumulate: vec![(false, false); nodes.len()],
-        };
-        for node in nodes {
-            plan.trained[node.output] = match node.op {
-                Op::Conv(_) | Op::Linear(_) | Op::BatchNorm(_) | Op::GroupNorm(_) => true,
-                Op::AddRelu(other) => plan.trained[node.input] || plan.trained[other],
-                _ => plan.trained[node.input],
-            };
-        }
-        let mut free: Vec<usize> = Vec::new();
-        let claim = |plan: &mut Self, free: &mut Vec<usize>, slot: usize| -> bool {
-            if slot == 0 || plan.buffer[slot] != NONE {
-                return slot != 0;
-            }
-            let buffer = free.pop().unwrap_or_else(|| {
-                plan.sizes.push(0);
-                plan.sizes.len() - 1
-            });
-            plan.sizes[buffer] = plan.sizes[buffer].max(sizes[slot]);
-            plan.buffer[slot] = buffer;
-            false
-        };
-        claim(&mut plan, &mut free, sizes.len() - 1);
-        for (i, node) in nodes.iter().enumerate().rev() {
-            let first = claim(&mut plan, &mut free, node.input);
-            let second = match node.op {
-                Op::AddRelu(other) => claim(&mut plan, &mut free, other),
-                _ => false,
-            };
-            plan.accumulate[i] = (first, second);
-            free.push(plan.buffer[node.output]);
-        }
-        plan
-    }
-}
-
-/// Everything that a pass writes, allocated once per worker.
-#[derive(Debug)]
-pub struct Workspace {
-    capacity: usize,
-    n: usize,
-    activations: Vec<Vec<f32>>,
-    gradients: Vec<Vec<f32>>,
-    saved: Vec<Saved>,
-    scratch: Scratch,
-    stopwatch: Stopwatch,
-}
-
-impl Workspace {
-    /// From now on, passes are timed layer by layer.
-    #[doc(hidden)]
-    pub fn time_layers(&mut self) {
-        self.stopwatch.switch_on();
-    }
-
-    /// What [`Workspace::time_layers`] has seen.
-    #[doc(hidden)]
-    pub fn layer_times(&self) -> &[LayerTime] {
-        self.stopwatch.layers()
-    }
-}
-
-#[cfg(test)]
-impl Workspace {
-    /// Leaves NaN wherever a pass of a diverged client could.
-    pub(super) fn poison(&mut self) {
-        let Scratch { padded, columns, weights, transforms, .. } = &mut self.scratch;
-        for values in self
-            .activations
-            .iter_mut()
-            .chain(&mut self.gradients)
-            .chain([padded, columns, weights])
-            .chain(transforms.buffers())
-            .chain(self.saved.iter_mut().map(|saved| &mut saved.values))
-        {
-            values.fill(f32::NAN);
-        }
-    }
+/// What the layers need for a batch besides activations and gradients.
+struct Needs {
+    /// They share it.
+    scratch: Need,
+    /// Values that each of them keeps from its forward pass.
+    saved: Vec<usize>,
 }
 
 impl Tape {
-    pub(super) fn new(
-        layout: Layout,
-        (input, classes, features): (Shape, usize, usize),
-        (nodes, sizes): (Vec<Node>, Vec<usize>),
-        (inits, buffer_inits): (Vec<Init>, Vec<Init>),
-    ) -> Self {
-        let plan = GradientPlan::new(&nodes, &sizes);
-        Self { layout, input, classes, features, nodes, sizes, inits, buffer_inits, plan }
-    }
-
     /// The gradient of an activation that no later layer's gradient has replaced.
     #[cfg(test)]
     pub(super) fn gradient_of<'w>(&self, slot: usize, work: &'w Workspace) -> &'w [f32] {
         &work.gradients[self.plan.buffer[slot]][..work.n * self.sizes[slot]]
     }
 
-    /// Scratch that the layers share for a batch, and values that each of them keeps.
-    fn needs(&self, batch: usize) -> (Need, Vec<usize>) {
-        let mut need = Need::default();
-        let kept = |node: &Node| {
+    /// What the layers need besides activations and gradients.
+    fn needs(&self, batch: usize) -> Needs {
+        let mut scratch = Need::default();
+        let saved = |node: &Node| {
             match &node.op {
-                Op::Conv(conv) => need = need.max(conv.need(batch)),
-                Op::Linear(linear) => need = need.max(Need::columns(linear.scratch(batch))),
+                Op::Conv(conv) => scratch = scratch.max(conv.need(batch)),
+                Op::Linear(linear) => scratch = scratch.max(Need::columns(linear.scratch(batch))),
                 Op::BatchNorm(norm) => return 2 * norm.channels,
                 Op::GroupNorm(norm) => return 2 * norm.groups * batch,
                 _ => {}
             }
             0
         };
-        let kept = self.nodes.iter().map(kept).collect();
-        (need, kept)
+        let saved = self.nodes.iter().map(saved).collect();
+        Needs { scratch, saved }
     }
 
     /// The activation that the head reads.
@@ -231,16 +134,16 @@ impl Tape {
                 }
                 Op::BatchNorm(norm) => match &mut buffers {
                     Some(buffers) => {
-                        norm.forward((parameters, buffers), input, &mut output, saved, n);
+                        norm.forward(parameters, buffers, input, &mut output, saved, n);
                     }
-                    None => norm.forward_fixed((parameters, fixed), input, &mut output, saved, n),
+                    None => norm.forward_fixed(parameters, fixed, input, &mut output, saved, n),
                 },
                 Op::GroupNorm(norm) => norm.forward(parameters, input, &mut output, saved, n),
                 Op::MaxPool(pool) => pool.forward(input, &mut output, n),
                 Op::AveragePool(pool) => pool.forward(input, &mut output, n),
                 Op::GlobalAveragePool(pool) => pool.forward(input, &mut output, n),
-                Op::Flatten(channels, plane) => {
-                    flatten_forward(input, &mut output, (*channels, *plane), n);
+                Op::Flatten { channels, plane } => {
+                    flatten_forward(input, &mut output, *channels, *plane, n);
                 }
                 Op::AddRelu(other) => {
                     let len = n * self.sizes[node.output];
@@ -301,7 +204,7 @@ impl Tape {
 
     /// Memory for batches of up to `batch` samples.
     pub fn workspace(&self, batch: usize) -> Workspace {
-        let (need, saved) = self.needs(batch);
+        let Needs { scratch, saved } = self.needs(batch);
         let saved = saved.into_iter().map(|n| Saved { values: vec![0.0; n], eval: false });
         let saved = saved.collect();
         let buffers =
@@ -312,7 +215,7 @@ impl Tape {
             activations: buffers(&self.sizes),
             gradients: buffers(&self.plan.sizes),
             saved,
-            scratch: need.allocate(),
+            scratch: scratch.allocate(),
             stopwatch: Stopwatch::default(),
         }
     }
@@ -330,8 +233,8 @@ impl Tape {
         if passing > LARGEST_WORKSPACE {
             return passing;
         }
-        let (need, saved) = self.needs(batch);
-        passing + need.bytes() + 4 * saved.into_iter().sum::<usize>() as u64
+        let Needs { scratch, saved } = self.needs(batch);
+        passing + scratch.bytes() + 4 * saved.into_iter().sum::<usize>() as u64
     }
 
     /// Features and logits of a batch.
@@ -353,10 +256,10 @@ impl Tape {
         work.n = n;
         work.activations[0][..batch.inputs.len()].copy_from_slice(batch.inputs);
         match pass {
-            Pass::Train(Model { parameters, buffers }) => {
-                self.run(parameters, Some(buffers), &[], work);
+            Pass::Train(model) => {
+                self.run(&model.parameters, Some(&mut model.buffers), &[], work);
             }
-            Pass::Eval(Model { parameters, buffers }) => self.run(parameters, None, buffers, work),
+            Pass::Eval(model) => self.run(&model.parameters, None, &model.buffers, work),
         }
         Output {
             features: &work.activations[self.features_slot()][..n * self.features],
@@ -390,9 +293,10 @@ impl Tape {
             } else {
                 None
             };
-            let (accumulate, accumulate_other) = plan.accumulate[i];
+            let Accumulate { input: accumulate, other: accumulate_other } = plan.accumulate[i];
             let target = d_input.as_mut().map(|data| InputGradient { data, accumulate });
             let (input, output) = (&work.activations[node.input], &work.activations[node.output]);
+            let passed = Passed { input, output };
             let d = &mut d_output[..len];
             let w = &model.parameters;
             match (&node.op, target) {
@@ -400,21 +304,21 @@ impl Tape {
                     conv.backward(w, input, d, target, gradient, &mut work.scratch);
                 }
                 (Op::Linear(linear), target) => {
-                    linear.backward(w, (input, output), d, target, gradient, &mut work.scratch);
+                    linear.backward(w, passed, d, target, gradient, &mut work.scratch);
                 }
                 (Op::BatchNorm(norm), target) => {
-                    norm.backward(w, (input, output), d, target, gradient, &work.saved[i]);
+                    norm.backward(w, passed, d, target, gradient, &work.saved[i]);
                 }
                 (Op::GroupNorm(norm), target) => {
-                    norm.backward(w, (input, output), d, target, gradient, &work.saved[i]);
+                    norm.backward(w, passed, d, target, gradient, &work.saved[i]);
                 }
                 (Op::MaxPool(pool), Some(mut target)) => {
-                    pool.backward((input, output), d, &mut target);
+                    pool.backward(passed, d, &mut target);
                 }
                 (Op::AveragePool(pool), Some(mut target)) => pool.backward(d, &mut target),
                 (Op::GlobalAveragePool(pool), Some(mut target)) => pool.backward(d, &mut target),
-                (Op::Flatten(channels, plane), Some(mut target)) => {
-                    flatten_backward(d, &mut target, (*channels, *plane), n);
+                (Op::Flatten { channels, plane }, Some(mut target)) => {
+                    flatten_backward(d, &mut target, *channels, *plane, n);
                 }
                 (Op::AddRelu(other), Some(target)) => {
                     let mut data = take(&mut work.gradients[plan.buffer[*other]]);

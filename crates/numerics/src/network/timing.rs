@@ -1,5 +1,10 @@
 //! Where the time of a pass goes, layer by layer: for `formant-bench layers`.
 
+#![expect(
+    clippy::disallowed_types,
+    reason = "the one clock in this crate: off unless the benchmark switches it on, and no result depends on it"
+)]
+
 use super::tape::{Node, Op};
 use std::time::Instant;
 
@@ -8,7 +13,7 @@ use std::time::Instant;
 pub struct LayerTime {
     /// Kind and shape.
     pub label: String,
-    /// Multiplications of one sample's forward pass by the definition, whatever algorithm is used.
+    /// Multiplications of one sample's forward pass by the definition, for every algorithm.
     pub products: usize,
     /// Whether the backward pass also makes an input gradient.
     pub passes_on: bool,
@@ -56,9 +61,9 @@ fn describe(node: &Node, passes_on: bool) -> LayerTime {
         Op::Conv(c) => (
             format!(
                 "conv {}x{} /{}  {} -> {}",
-                c.kernel.0, c.kernel.1, c.stride, c.input, c.output
+                c.kernel.height, c.kernel.width, c.stride, c.input, c.output
             ),
-            c.output.len() * c.input.channels * c.kernel.0 * c.kernel.1,
+            c.output.len() * c.input.channels * c.kernel.area(),
         ),
         Op::Linear(l) => (format!("linear {} -> {}", l.inputs, l.outputs), l.inputs * l.outputs),
         Op::BatchNorm(_) => ("batch norm".into(), 0),
@@ -66,7 +71,7 @@ fn describe(node: &Node, passes_on: bool) -> LayerTime {
         Op::MaxPool(_) => ("max pool".into(), 0),
         Op::AveragePool(_) => ("average pool".into(), 0),
         Op::GlobalAveragePool(_) => ("global average pool".into(), 0),
-        Op::Flatten(..) => ("flatten".into(), 0),
+        Op::Flatten { .. } => ("flatten".into(), 0),
         Op::AddRelu(_) => ("add and relu".into(), 0),
     };
     LayerTime { label, products, passes_on, forward: 0.0, backward: 0.0 }

@@ -110,109 +110,99 @@ impl SpectralDivergence {
 impl Differentiable for SpectralDivergence {
     fn add(&mut self, weight: f32, w: &[f32], gradient: &mut [f32]) -> f64 {
         let Self { plans, form, kept, teacher, memory } = self;
+        let student = Student { weight, w, gradient, plans, kept, memory };
         match teacher {
-            Teacher::Parameters(anchor) => Proximal { anchor }.add(weight, w, gradient),
-            Teacher::Bins(teacher) => {
-                complex(weight, (w, gradient), (plans, kept), teacher, memory)
-            }
-            Teacher::Magnitudes { logs, total } => {
-                let teacher = (&logs[..], *total);
-                match form {
-                    Form::Raw | Form::Generalized => {
-                        known_slope(*form, weight, (w, gradient), (plans, kept), teacher, memory)
-                    }
-                    Form::Normalized | Form::Complex => {
-                        normalized(weight, (w, gradient), (plans, kept), teacher, memory)
-                    }
-                }
-            }
+            Teacher::Parameters(anchor) => Proximal { anchor }.add(weight, w, student.gradient),
+            Teacher::Bins(teacher) => student.complex(teacher),
+            Teacher::Magnitudes { logs, total } => match form {
+                Form::Raw | Form::Generalized => student.known_slope(*form, logs, *total),
+                Form::Normalized | Form::Complex => student.normalized(logs, *total),
+            },
         }
     }
 }
 
-/// `raw`: `D = Σ p log(p/q)`, `g = log(p/q) + 1`. `generalized`: `D = Σ p log(p/q) − p + q`,
-/// `g = log(p/q)`.
-fn known_slope(
-    form: Form,
+/// The student of one evaluation, what it is transformed with, and where the gradient goes.
+struct Student<'a> {
+    /// Of the term in the objective.
     weight: f32,
-    (w, gradient): (&[f32], &mut [f32]),
-    (plans, kept): (&Spectrum, &[Kept]),
-    (logs, teacher_total): (&[Lanes], f64),
-    memory: &mut Memory,
-) -> f64 {
-    let (mut sums, mut logs) = (Sums::default(), logs);
-    let shift = if form == Form::Raw { 1.0 } else { 0.0 };
-    for (transform, kept) in plans.transforms.iter().zip(kept) {
-        let slope = Slope { scale: f64::from(weight) * transform.share(), shift };
-        let (own, rest) = logs.split_at(transform.order.groups() * kept.blocks());
-        logs = rest;
-        transform.pass(w, memory, kept, gradient, |at, bins, counts| {
-            let part = measure_and_shape(bins, &own[at..][..bins.len()], counts, slope);
-            sums.add(transform.share(), part);
-        });
-    }
-    if form == Form::Raw { sums.along } else { sums.along - sums.total + teacher_total }
+    w: &'a [f32],
+    gradient: &'a mut [f32],
+    plans: &'a Spectrum,
+    /// Per transform.
+    kept: &'a [Kept],
+    memory: &'a mut Memory,
 }
 
-/// `D = Σ P log(P/Q)`, `g = (log(P/Q) − D)/Σp`, where `log(P/Q) = log(p/q) − log(Σp/Σq)`.
-fn normalized(
-    weight: f32,
-    (w, gradient): (&[f32], &mut [f32]),
-    (plans, kept): (&Spectrum, &[Kept]),
-    (logs, teacher_total): (&[Lanes], f64),
-    memory: &mut Memory,
-) -> f64 {
-    let transforms = || {
-        let mut rest = logs;
-        plans.transforms.iter().zip(kept).map(move |(transform, kept)| {
-            let own;
-            (own, rest) = rest.split_at(transform.order.groups() * kept.blocks());
-            (transform, kept, own)
-        })
-    };
-    let mut sums = Sums::default();
-    for (transform, kept, logs) in transforms() {
-        transform.analyse(w, memory, kept, |at, bins, counts| {
-            sums.add(transform.share(), measure(bins, &logs[at..][..bins.len()], counts));
-        });
+impl Student<'_> {
+    /// `raw`: `D = Σ p log(p/q)`, `g = log(p/q) + 1`. `generalized`: `D = Σ p log(p/q) − p + q`,
+    /// `g = log(p/q)`.
+    fn known_slope(self, form: Form, logs: &[Lanes], teacher_total: f64) -> f64 {
+        let Self { weight, w, gradient, plans, kept, memory } = self;
+        let (mut sums, mut logs) = (Sums::default(), logs);
+        let shift = if form == Form::Raw { 1.0 } else { 0.0 };
+        for (transform, kept) in plans.transforms.iter().zip(kept) {
+            let slope = Slope { scale: f64::from(weight) * transform.share(), shift };
+            let (own, rest) = logs.split_at(transform.order.groups() * kept.blocks());
+            logs = rest;
+            transform.pass(w, memory, kept, gradient, |at, bins, counts| {
+                let part = measure_and_shape(bins, &own[at..][..bins.len()], counts, slope);
+                sums.add(transform.share(), part);
+            });
+        }
+        if form == Form::Raw { sums.along } else { sums.along - sums.total + teacher_total }
     }
-    if sums.total <= 0.0 {
-        // A student whose kept spectrum is zero has no direction to move in.
-        return 0.0;
-    }
-    let offset = libm::log(sums.total / teacher_total);
-    let value = sums.along / sums.total - offset;
-    for (transform, kept, logs) in transforms() {
-        let scale = f64::from(weight) * transform.share() / sums.total;
-        let slope = Slope { scale, shift: -offset - value };
-        transform.synthesise(memory, kept, gradient, |at, bins, counts| {
-            shape(bins, &logs[at..][..bins.len()], counts, slope);
-        });
-    }
-    value
-}
 
-/// `D = (1/2N) Σ |z(w) − z(v)|²`, whose gradient is `(1/N) Re Σ (z(w) − z(v)) e^{+2πi kn/N}`.
-fn complex(
-    weight: f32,
-    (w, gradient): (&[f32], &mut [f32]),
-    (plans, kept): (&Spectrum, &[Kept]),
-    teacher: &[Bins],
-    memory: &mut Memory,
-) -> f64 {
-    let (mut value, mut teacher) = (0.0, teacher);
-    for (transform, kept) in plans.transforms.iter().zip(kept) {
-        let n = transform.len() as f64;
-        let scale = (f64::from(weight) / n) as f32;
-        let (own, rest) = teacher.split_at(transform.order.groups() * kept.blocks());
-        teacher = rest;
-        let mut sum = 0.0;
-        transform.pass(w, memory, kept, gradient, |at, bins, counts| {
-            sum += differ(bins, &own[at..][..bins.len()], counts, scale);
-        });
-        value += sum / (2.0 * n);
+    /// `D = Σ P log(P/Q)`, `g = (log(P/Q) − D)/Σp`, where `log(P/Q) = log(p/q) − log(Σp/Σq)`.
+    fn normalized(self, logs: &[Lanes], teacher_total: f64) -> f64 {
+        let Self { weight, w, gradient, plans, kept, memory } = self;
+        let transforms = || {
+            let mut rest = logs;
+            plans.transforms.iter().zip(kept).map(move |(transform, kept)| {
+                let own;
+                (own, rest) = rest.split_at(transform.order.groups() * kept.blocks());
+                (transform, kept, own)
+            })
+        };
+        let mut sums = Sums::default();
+        for (transform, kept, logs) in transforms() {
+            transform.analyse(w, memory, kept, |at, bins, counts| {
+                sums.add(transform.share(), measure(bins, &logs[at..][..bins.len()], counts));
+            });
+        }
+        if sums.total <= 0.0 {
+            // A student whose kept spectrum is zero has no direction to move in.
+            return 0.0;
+        }
+        let offset = libm::log(sums.total / teacher_total);
+        let value = sums.along / sums.total - offset;
+        for (transform, kept, logs) in transforms() {
+            let scale = f64::from(weight) * transform.share() / sums.total;
+            let slope = Slope { scale, shift: -offset - value };
+            transform.synthesise(memory, kept, gradient, |at, bins, counts| {
+                shape(bins, &logs[at..][..bins.len()], counts, slope);
+            });
+        }
+        value
     }
-    value
+
+    /// `D = (1/2N) Σ |z(w) − z(v)|²`, whose gradient is `(1/N) Re Σ (z(w) − z(v)) e^{+2πi kn/N}`.
+    fn complex(self, teacher: &[Bins]) -> f64 {
+        let Self { weight, w, gradient, plans, kept, memory } = self;
+        let (mut value, mut teacher) = (0.0, teacher);
+        for (transform, kept) in plans.transforms.iter().zip(kept) {
+            let n = transform.len() as f64;
+            let scale = (f64::from(weight) / n) as f32;
+            let (own, rest) = teacher.split_at(transform.order.groups() * kept.blocks());
+            teacher = rest;
+            let mut sum = 0.0;
+            transform.pass(w, memory, kept, gradient, |at, bins, counts| {
+                sum += differ(bins, &own[at..][..bins.len()], counts, scale);
+            });
+            value += sum / (2.0 * n);
+        }
+        value
+    }
 }
 
 #[cfg(test)]

@@ -55,8 +55,8 @@ impl Spectrum {
         let plan = |range: Range<usize>| {
             let d = range.len();
             let size = match (shape(d), length) {
-                (Some((r, c)), _) if r * c == d => Size::Matrix(r, c),
-                (Some((r, c)), Length::Fast) => Size::Matrix(r, c),
+                (Some(matrix), _) if matrix.len() == d => Size::Matrix(matrix),
+                (Some(matrix), Length::Fast) => Size::Matrix(matrix),
                 (None, Length::Fast) => Size::Library(smooth(d)),
                 (_, Length::Exact) => Size::Library(d),
             };
@@ -95,6 +95,7 @@ impl Spectrum {
 
 #[cfg(test)]
 mod tests {
+    use super::super::fft::Dimensions;
     use super::*;
 
     #[test]
@@ -105,14 +106,14 @@ mod tests {
         assert_eq!(fast(44_426), 46_080);
         assert_eq!(fast(878_538), 884_736);
         assert_eq!(fast(819_200), 819_200);
-        assert_eq!(shape(11_173_962), Some((1024, 11_520)));
+        assert_eq!(shape(11_173_962), Some(Dimensions { rows: 1024, columns: 11_520 }));
     }
 
     #[test]
     fn padding_is_at_most_an_eighth() {
         for d in (1 << 15..1 << 26).step_by(99_991) {
-            let (r, c) = shape(d).unwrap();
-            assert!(r * c >= d && 8 * (r * c - d) <= d, "{d}: {r} x {c}");
+            let matrix = shape(d).unwrap();
+            assert!(matrix.len() >= d && 8 * (matrix.len() - d) <= d, "{d}: {matrix:?}");
         }
     }
 

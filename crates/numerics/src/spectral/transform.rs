@@ -1,6 +1,6 @@
-//! One transform of a stretch of parameters, there and back, by whichever algorithm suits its length.
+//! One transform of a stretch of parameters and its inverse, by the algorithm that suits its length.
 
-use super::fft::{Bins, LANES, Lanes, Matrix};
+use super::fft::{Bins, Dimensions, LANES, Lanes, Matrix};
 use super::truncation::{Kept, Order, PIECE};
 use core::ops::Range;
 use realfft::num_complex::Complex32;
@@ -22,8 +22,8 @@ pub(super) struct Transform {
 /// Which transform, and of how many numbers.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Size {
-    /// `R` and `C`.
-    Matrix(usize, usize),
+    /// `N = R·C`.
+    Matrix(Dimensions),
     /// `N`.
     Library(usize),
 }
@@ -47,8 +47,9 @@ pub(super) struct Memory {
     scratch: Vec<Complex32>,
 }
 
-/// What happens to consecutive blocks of a spectrum that are kept alike: they start at the first
-/// argument, counted over the kept blocks only, and each lane stands for so many entries.
+/// What happens to consecutive blocks of a spectrum that are kept in the same way. The first argument
+/// says where they start, counted over the kept blocks only; the last, how many entries each lane
+/// stands for.
 pub(super) trait Visit: FnMut(usize, &mut [Bins], Lanes) {}
 impl<F: FnMut(usize, &mut [Bins], Lanes)> Visit for F {}
 
@@ -61,8 +62,8 @@ impl Transform {
         memory: &mut Sizes,
     ) -> Self {
         match size {
-            Size::Matrix(rows, columns) => {
-                let matrix = Matrix::new((rows, columns));
+            Size::Matrix(dimensions) => {
+                let matrix = Matrix::new(dimensions);
                 let place = memory.blocks..memory.blocks + matrix.blocks();
                 memory.blocks = place.end;
                 memory.columns = memory.columns.max(matrix.scratch());

@@ -99,7 +99,7 @@ enum Rule {
 /// Blocks that are visited together at most, where they do not lie together.
 pub(super) const PIECE: usize = 64;
 
-/// Stretches of consecutive positions that are kept alike: one of any length, or a few short ones,
+/// Stretches of consecutive positions that are kept in the same way: one of any length, or a few short ones,
 /// of [`PIECE`] blocks at most. In the order of a matrix low frequencies are scattered, and visits
 /// to single blocks would cost more than what happens there.
 struct Batch {
@@ -196,10 +196,9 @@ impl Kept {
 /// its mirror image where `N − k < K`.
 fn rule(order: &Order, position: usize, entries: usize) -> Option<Rule> {
     let (first, last) = order.extremes(position);
-    // All of them, none of them.
-    let head = (last < entries, first >= entries);
-    let mirror = (order.len() - first < entries, order.len() - last >= entries);
-    if head.1 && mirror.1 {
+    let (all_heads, no_heads) = (last < entries, first >= entries);
+    let (all_mirrors, no_mirrors) = (order.len() - first < entries, order.len() - last >= entries);
+    if no_heads && no_mirrors {
         return None;
     }
     if let Order::Natural { .. } = order
@@ -208,11 +207,14 @@ fn rule(order: &Order, position: usize, entries: usize) -> Option<Rule> {
         // Entries that stand alone, and lanes without an entry.
         return Some(Rule::Mixed);
     }
-    Some(match (head, mirror) {
-        ((true, _), (true, _)) => Rule::Both,
-        ((true, _), (_, true)) => Rule::Heads,
-        ((_, true), (true, _)) => Rule::Mirrors,
-        _ => Rule::Mixed,
+    Some(if all_heads && all_mirrors {
+        Rule::Both
+    } else if all_heads && no_mirrors {
+        Rule::Heads
+    } else if no_heads && all_mirrors {
+        Rule::Mirrors
+    } else {
+        Rule::Mixed
     })
 }
 

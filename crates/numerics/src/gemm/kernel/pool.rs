@@ -1,4 +1,4 @@
-//! The way back through a two by two maximum, four outputs at a time.
+//! The backward pass of a two by two maximum, four outputs at a time.
 
 use super::has_fused;
 

@@ -2,7 +2,7 @@
 //!
 //! Arrays of eight floats in plain loops often compile to scalar code once they are nested in
 //! other arrays. Code written against [`Lanes`] compiles to one instruction per operation with
-//! AVX2, and to the same operations, hence the same bits, elsewhere.
+//! AVX2, and to the same operations elsewhere, so the bits are the same.
 
 use super::has_fused;
 
@@ -100,8 +100,8 @@ mod x86 {
         _mm256_storeu_ps, _mm256_sub_ps,
     };
 
-    /// One AVX register. Only [`super::with_lanes`] can name it, and only after it has looked
-    /// whether the machine has AVX2 and FMA: that is what makes the bodies below sound.
+    /// One AVX register. Only [`super::with_lanes`] can name it, and only after it has checked
+    /// that the machine has AVX2 and FMA: that is what makes the bodies below sound.
     #[derive(Clone, Copy)]
     pub(super) struct Avx(__m256);
 

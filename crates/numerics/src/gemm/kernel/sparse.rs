@@ -27,7 +27,7 @@ impl Entries {
         &self.value[..self.count]
     }
 
-    /// Appends what is not zero of a row whose windows begin at `from`, `from + 1`, ...
+    /// Appends the non-zero values of a row whose windows begin at `from`, `from + 1`, ...
     pub(crate) fn append(&mut self, row: &[f32], from: usize) {
         assert!(self.count + row.len() + STEP <= self.at.len());
         assert!(u32::try_from(from + row.len()).is_ok());
@@ -46,7 +46,7 @@ impl Entries {
             };
         }
         for (x, d) in row.iter().enumerate().skip(done) {
-            // Written always and counted if wanted: no branch to guess.
+            // Always written, counted only if not zero: there is no branch to predict.
             self.at[self.count] = (from + x) as u32;
             self.value[self.count] = *d;
             self.count += usize::from(*d != 0.0);

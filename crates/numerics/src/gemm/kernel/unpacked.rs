@@ -3,6 +3,15 @@
 use super::has_fused;
 use crate::gemm::{WIDTH, heights};
 
+/// Distances between the elements of an operand.
+#[derive(Clone, Copy)]
+pub(in crate::gemm) struct Steps {
+    /// Between rows of `A`, or between groups of columns of `B`.
+    pub(in crate::gemm) lane: usize,
+    /// Along the depth.
+    pub(in crate::gemm) depth: usize,
+}
+
 /// The extents of a product and the distances between its elements.
 #[derive(Clone, Copy)]
 pub(in crate::gemm) struct Strides {
@@ -11,10 +20,8 @@ pub(in crate::gemm) struct Strides {
     /// Groups of sixteen columns of `B` and `C`.
     pub(in crate::gemm) groups: usize,
     pub(in crate::gemm) depth: usize,
-    /// Distance between rows of `A` and along its depth.
-    pub(in crate::gemm) a: (usize, usize),
-    /// Distance between groups of `B` and along its depth.
-    pub(in crate::gemm) b: (usize, usize),
+    pub(in crate::gemm) a: Steps,
+    pub(in crate::gemm) b: Steps,
     /// Distance between rows of `C`.
     pub(in crate::gemm) c: usize,
     /// Add to what is there instead of replacing it.
@@ -28,8 +35,8 @@ pub(in crate::gemm) fn unpacked_product(a: &[f32], b: &[f32], c: &mut [f32], s: 
     if s.rows == 0 || s.groups == 0 || s.depth == 0 {
         return;
     }
-    assert!((s.rows - 1) * s.a.0 + (s.depth - 1) * s.a.1 < a.len());
-    assert!((s.groups - 1) * s.b.0 + (s.depth - 1) * s.b.1 + WIDTH <= b.len());
+    assert!((s.rows - 1) * s.a.lane + (s.depth - 1) * s.a.depth < a.len());
+    assert!((s.groups - 1) * s.b.lane + (s.depth - 1) * s.b.depth + WIDTH <= b.len());
     assert!((s.rows - 1) * s.c + s.groups * WIDTH <= c.len());
     #[cfg(target_arch = "x86_64")]
     if has_fused() {
@@ -40,8 +47,8 @@ pub(in crate::gemm) fn unpacked_product(a: &[f32], b: &[f32], c: &mut [f32], s: 
     for (i, j) in (0..s.rows).flat_map(|i| (0..s.groups).map(move |j| (i, j))) {
         let mut sums = [0.0f32; WIDTH];
         for k in 0..s.depth {
-            let x = a[i * s.a.0 + k * s.a.1];
-            for (sum, y) in sums.iter_mut().zip(&b[j * s.b.0 + k * s.b.1..]) {
+            let x = a[i * s.a.lane + k * s.a.depth];
+            for (sum, y) in sums.iter_mut().zip(&b[j * s.b.lane + k * s.b.depth..]) {
                 *sum = x.mul_add(*y, *sum);
             }
         }
@@ -68,21 +75,30 @@ mod x86 {
             if s.rows_outside {
                 for (i, height) in heights(s.rows) {
                     for j in 0..s.groups {
-                        part(a, b, c, s, (i, height), j);
+                        part(a, b, c, s, Part { row: i, height, group: j });
                     }
                 }
             } else {
                 for j in 0..s.groups {
                     for (i, height) in heights(s.rows) {
-                        part(a, b, c, s, (i, height), j);
+                        part(a, b, c, s, Part { row: i, height, group: j });
                     }
                 }
             }
         }
     }
 
+    /// One register tile of a product.
+    #[derive(Clone, Copy)]
+    struct Part {
+        row: usize,
+        /// Rows of the tile; the last ones may lie outside.
+        height: usize,
+        group: usize,
+    }
+
     /// # Safety
-    /// As for [`product`], with row `i` and group `j` inside.
+    /// As for [`product`], with the part's first row and its group inside.
     #[target_feature(enable = "avx2,fma")]
     #[inline]
     unsafe fn part(
@@ -90,13 +106,12 @@ mod x86 {
         b: *const f32,
         c: *mut f32,
         s: Strides,
-        (i, height): (usize, usize),
-        j: usize,
+        Part { row: i, height, group: j }: Part,
     ) {
         let rows = height.min(s.rows - i);
         // SAFETY: by the contract.
         unsafe {
-            let (a, b) = (a.add(i * s.a.0), b.add(j * s.b.0));
+            let (a, b) = (a.add(i * s.a.lane), b.add(j * s.b.lane));
             let c = c.add(i * s.c + j * WIDTH);
             if height == 6 {
                 tile::<6>(a, b, c, s, rows);
@@ -124,7 +139,7 @@ mod x86 {
         // SAFETY: by the contract. Rows that are not there repeat the last one and are dropped.
         unsafe {
             for (i, line) in lines.iter_mut().enumerate() {
-                *line = a.add(i.min(rows - 1) * s.a.0);
+                *line = a.add(i.min(rows - 1) * s.a.lane);
             }
             let (mut b, mut at) = (b, 0);
             for _ in 0..s.depth {
@@ -134,8 +149,8 @@ mod x86 {
                     sums[0] = _mm256_fmadd_ps(x, left, sums[0]);
                     sums[1] = _mm256_fmadd_ps(x, right, sums[1]);
                 }
-                b = b.wrapping_add(s.b.1);
-                at += s.a.1;
+                b = b.wrapping_add(s.b.depth);
+                at += s.a.depth;
             }
             for (i, sums) in sums.iter().enumerate() {
                 if i == rows {

@@ -2,7 +2,7 @@
 
 use crate::gemm::SLACK;
 use crate::layer::{Conv, InputGradient};
-use crate::{Rng, Shape, Stream, vector};
+use crate::{Rng, Shape, Size, Stream, vector};
 
 struct Case {
     conv: Conv,
@@ -12,28 +12,30 @@ struct Case {
     d_output: Vec<f32>,
 }
 
+/// Square filters, moved by one.
+struct Filters {
+    count: usize,
+    kernel: usize,
+    padding: usize,
+}
+
 /// Output, input gradient, weight gradient.
 type Passes = [Vec<f32>; 3];
 
 impl Case {
-    fn new(
-        (c, k): (usize, usize),
-        kernel: usize,
-        padding: usize,
-        size: (usize, usize),
-        n: usize,
-    ) -> Self {
-        let input = Shape::new(c, size.0, size.1);
-        let output = Conv::output_shape(input, k, (kernel, kernel), 1, padding).unwrap();
-        let weights = k * c * kernel * kernel;
+    /// `n` images of a shape under some filters.
+    fn new(n: usize, input: Shape, Filters { count, kernel, padding }: Filters) -> Self {
+        let size = Size::square(kernel);
+        let output = Conv::output_shape(input, count, size, 1, padding).unwrap();
+        let weights = count * input.channels * size.area();
         let conv = Conv {
             input,
             output,
-            kernel: (kernel, kernel),
+            kernel: size,
             stride: 1,
             padding,
             weight: 0..weights,
-            bias: Some(weights..weights + k),
+            bias: Some(weights..weights + count),
             direct: false,
             before_pooling: false,
         };
@@ -45,7 +47,7 @@ impl Case {
                 .collect()
         };
         Self {
-            parameters: draw(weights + k, false),
+            parameters: draw(weights + count, false),
             // What a convolution usually reads is the output of a ReLU.
             input: draw(n * input.len() + SLACK, true),
             d_output: draw(n * output.len(), false),
@@ -74,7 +76,7 @@ impl Case {
 
     /// By the definition, in double precision.
     fn exact(&self) -> Passes {
-        let Conv { input, output, kernel: (kh, kw), padding, .. } = self.conv;
+        let Conv { input, output, kernel: Size { height: kh, width: kw }, padding, .. } = self.conv;
         let n = self.n;
         let (weight, bias) = self.parameters.split_at(self.conv.weight.len());
         let mut y: Vec<f64> =
@@ -116,14 +118,14 @@ fn relative(got: &[f32], want: &[f32]) -> f64 {
 /// Every size modulo the tile, borders, one and many images, blocks that end inside an image.
 fn cases() -> Vec<Case> {
     vec![
-        Case::new((16, 16), 3, 1, (4, 4), 1),
-        Case::new((16, 32), 3, 0, (9, 7), 3),
-        Case::new((32, 16), 3, 2, (6, 13), 2),
-        Case::new((16, 16), 3, 1, (33, 18), 2),
-        Case::new((32, 64), 5, 0, (14, 14), 7),
-        Case::new((16, 16), 5, 2, (5, 9), 2),
-        Case::new((16, 32), 5, 1, (6, 5), 40),
-        Case::new((272, 256), 3, 1, (4, 5), 2),
+        Case::new(1, Shape::new(16, 4, 4), Filters { count: 16, kernel: 3, padding: 1 }),
+        Case::new(3, Shape::new(16, 9, 7), Filters { count: 32, kernel: 3, padding: 0 }),
+        Case::new(2, Shape::new(32, 6, 13), Filters { count: 16, kernel: 3, padding: 2 }),
+        Case::new(2, Shape::new(16, 33, 18), Filters { count: 16, kernel: 3, padding: 1 }),
+        Case::new(7, Shape::new(32, 14, 14), Filters { count: 64, kernel: 5, padding: 0 }),
+        Case::new(2, Shape::new(16, 5, 9), Filters { count: 16, kernel: 5, padding: 2 }),
+        Case::new(40, Shape::new(16, 6, 5), Filters { count: 32, kernel: 5, padding: 1 }),
+        Case::new(2, Shape::new(272, 4, 5), Filters { count: 256, kernel: 3, padding: 1 }),
     ]
 }
 
@@ -137,7 +139,7 @@ fn rounding_stays_within_the_documented_bound() {
         );
         let (fast, direct, exact) = (case.run(false, false), case.run(true, false), case.exact());
         let Conv { input, output, kernel, .. } = &case.conv;
-        print!("{input} -> {output}, {}x{}:", kernel.0, kernel.1);
+        print!("{input} -> {output}, {}x{}:", kernel.height, kernel.width);
         for i in 0..3 {
             let (fast, direct) = (relative(&fast[i], &exact[i]), relative(&direct[i], &exact[i]));
             print!("  {fast:.1e} (direct {direct:.1e})");
@@ -165,26 +167,26 @@ fn the_portable_path_gives_the_same_bits() {
     }
 }
 
-/// Few channels, as the first layer has them, with and without a pooling behind it.
+/// Few channels, as the first layer has them, with and without a pooling after it.
 fn first_layers() -> Vec<Case> {
     let mut cases = vec![
-        Case::new((3, 32), 5, 0, (32, 32), 3),
-        Case::new((1, 6), 5, 0, (28, 28), 2),
-        Case::new((3, 16), 3, 1, (18, 25), 2),
-        Case::new((4, 7), 3, 0, (9, 30), 2),
-        Case::new((6, 16), 5, 0, (12, 12), 3),
+        Case::new(3, Shape::new(3, 32, 32), Filters { count: 32, kernel: 5, padding: 0 }),
+        Case::new(2, Shape::new(1, 28, 28), Filters { count: 6, kernel: 5, padding: 0 }),
+        Case::new(2, Shape::new(3, 18, 25), Filters { count: 16, kernel: 3, padding: 1 }),
+        Case::new(2, Shape::new(4, 9, 30), Filters { count: 7, kernel: 3, padding: 0 }),
+        Case::new(3, Shape::new(6, 12, 12), Filters { count: 16, kernel: 5, padding: 0 }),
     ];
     for case in cases.iter_mut().take(4) {
         assert!(case.conv.shifts());
     }
     for case in &mut cases {
         case.conv.before_pooling = true;
-        // As behind a pooling: one in four, some of them off.
+        // As before a pooling: one in four, some of them off.
         for (i, d) in case.d_output.iter_mut().enumerate() {
             *d = if i % 4 == 1 && i % 7 != 0 { *d } else { 0.0 };
         }
     }
-    cases.push(Case::new((3, 32), 5, 0, (32, 32), 3));
+    cases.push(Case::new(3, Shape::new(3, 32, 32), Filters { count: 32, kernel: 5, padding: 0 }));
     cases
 }
 
@@ -202,6 +204,6 @@ fn shifted_views_and_sparse_sums_agree_with_the_definition() {
 
 #[test]
 fn odd_shapes_stay_with_the_direct_form() {
-    let case = Case::new((3, 16), 3, 1, (8, 8), 1);
+    let case = Case::new(1, Shape::new(3, 8, 8), Filters { count: 16, kernel: 3, padding: 1 });
     assert_eq!(case.run(false, false), case.run(true, false));
 }

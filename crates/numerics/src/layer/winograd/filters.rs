@@ -14,15 +14,22 @@ use crate::gemm::{LaneWork, Lanes, WIDTH};
 pub(super) enum Depth {
     /// For the forward pass.
     Inputs,
-    /// For the way back to the input.
+    /// For the input gradient.
     Outputs,
 }
 
-/// `G g Gᵀ` of all filters of `c` inputs and `k` outputs, as the right factor of the products: in
+/// How many channels a layer reads and writes.
+#[derive(Clone, Copy)]
+pub(super) struct Channels {
+    pub(super) inputs: usize,
+    pub(super) outputs: usize,
+}
+
+/// `G g Gᵀ` of all filters, as the right factor of the products: in
 /// groups of sixteen channels of one kind, along the depth of the other.
 pub(super) struct TransformFilters<'a, const R: usize> {
     pub(super) weight: &'a [f32],
-    pub(super) channels: (usize, usize),
+    pub(super) channels: Channels,
     pub(super) depth: Depth,
     pub(super) to: &'a mut [f32],
 }
@@ -30,7 +37,7 @@ pub(super) struct TransformFilters<'a, const R: usize> {
 impl<const R: usize> LaneWork for TransformFilters<'_, R> {
     #[inline(always)]
     fn run<L: Lanes>(self) {
-        let Self { weight, channels: (c, k), depth, to } = self;
+        let Self { weight, channels: Channels { inputs: c, outputs: k }, depth, to } = self;
         let (stride, area) = (plane_stride(c * k), R * R);
         let (lanes, depths) = if depth == Depth::Inputs { (k, c) } else { (c, k) };
         // Distance of two filters along the lanes and along the depth.
@@ -72,14 +79,14 @@ impl<const R: usize> LaneWork for TransformFilters<'_, R> {
 /// `Gᵀ u G` of all filters; `from` holds `u` as `c × k` for each of the 36 points.
 pub(super) struct FilterGradients<'a, const R: usize> {
     pub(super) from: &'a [f32],
-    pub(super) channels: (usize, usize),
+    pub(super) channels: Channels,
     pub(super) d_weight: &'a mut [f32],
 }
 
 impl<const R: usize> LaneWork for FilterGradients<'_, R> {
     #[inline(always)]
     fn run<L: Lanes>(self) {
-        let Self { from, channels: (c, k), d_weight } = self;
+        let Self { from, channels: Channels { inputs: c, outputs: k }, d_weight } = self;
         let (stride, area) = (plane_stride(c * k), R * R);
         for o in (0..k).step_by(8) {
             for i in 0..c {

@@ -17,9 +17,9 @@ mod transform;
 
 use super::InputGradient;
 use crate::Shape;
-use crate::gemm::{Groups, Outer, Rows, Target, WIDTH, multiply_unpacked, with_lanes};
+use crate::gemm::{Extents, Groups, Outer, Rows, Target, WIDTH, multiply_unpacked, with_lanes};
 use core::ops::Range;
-use filters::{Depth, FilterGradients, TransformFilters};
+use filters::{Channels, Depth, FilterGradients, TransformFilters};
 use strip::{Grid, Planes};
 use tiles::{AddInputGradient, Block, Gather, StripMemory, WriteOutput};
 use transform::POINTS;
@@ -31,7 +31,7 @@ const BLOCK_TILES: usize = 32;
 /// Memory for the transforms, sized once.
 #[derive(Debug, Default)]
 pub(crate) struct Transforms {
-    /// `Bᵀ d B` of a block, and on the way back the gradient in its place.
+    /// `Bᵀ d B` of a block, and in the backward pass the gradient in its place.
     pub(crate) inputs: Vec<f32>,
     /// The products of a block, or `A dY Aᵀ`.
     pub(crate) outputs: Vec<f32>,
@@ -112,6 +112,10 @@ fn row_stride(channels: usize) -> usize {
 }
 
 impl<const M: usize, const R: usize> Winograd<M, R> {
+    fn channels(&self) -> Channels {
+        Channels { inputs: self.input.channels, outputs: self.output.channels }
+    }
+
     fn grid(&self, n: usize) -> Grid {
         Grid { n, rows: self.output.height.div_ceil(M), columns: self.output.width.div_ceil(M) }
     }
@@ -124,7 +128,7 @@ impl<const M: usize, const R: usize> Winograd<M, R> {
 
     pub(crate) fn sizes(&self, n: usize) -> Sizes {
         let tiles = self.block_strips(n) * self.grid(n).columns;
-        let (c, k) = (self.input.channels, self.output.channels);
+        let Channels { inputs: c, outputs: k } = self.channels();
         Sizes {
             inputs: 36 * plane_stride(tiles * row_stride(c)),
             outputs: 36 * plane_stride(tiles * row_stride(k)),
@@ -154,34 +158,36 @@ impl<const M: usize, const R: usize> Winograd<M, R> {
     /// `y = conv(x) + bias`.
     pub(crate) fn forward(
         &self,
-        (weight, bias): (&[f32], Option<&[f32]>),
+        weight: &[f32],
+        bias: Option<&[f32]>,
         input: &[f32],
         output: &mut [f32],
         work: &mut Transforms,
         n: usize,
     ) {
-        let (c, k) = (self.input.channels, self.output.channels);
+        let channels = self.channels();
+        let Channels { inputs: c, outputs: k } = channels;
         let Transforms { inputs, outputs, filters, strip, .. } = work;
-        with_lanes(TransformFilters::<R> {
-            weight,
-            channels: (c, k),
-            depth: Depth::Inputs,
-            to: filters,
-        });
+        with_lanes(TransformFilters::<R> { weight, channels, depth: Depth::Inputs, to: filters });
         let grid = self.grid(n);
         for strips in grid.blocks(self.block_strips(n)) {
             let tiles = strips.len() * grid.columns;
             let (from, to) = (self.inputs(strips.clone(), n), self.outputs(strips, n));
-            let (x, y) = ((from.row, from.stride), (to.row, to.stride));
+            let (x_row, x_stride) = (from.row, from.stride);
+            let (y_row, y_stride) = (to.row, to.stride);
             let memory = &mut *strip;
             with_lanes(Gather::<M, true> { block: from, from: input, to: inputs, memory });
             for p in 0..POINTS * POINTS {
                 multiply_unpacked(
-                    (tiles, k, c),
+                    Extents { m: tiles, n: k, k: c },
                     Outer::Groups,
-                    Rows { data: &inputs[p * x.1..], row: x.0, depth: 1 },
-                    filter_groups(filters, p, (c, k), c),
-                    Target { data: &mut outputs[p * y.1..], row_stride: y.0, accumulate: false },
+                    Rows { data: &inputs[p * x_stride..], row: x_row, depth: 1 },
+                    filter_groups(filters, p, channels, c),
+                    Target {
+                        data: &mut outputs[p * y_stride..],
+                        row_stride: y_row,
+                        accumulate: false,
+                    },
                 );
             }
             with_lanes(WriteOutput::<M> { block: to, bias, from: outputs, to: output, memory });
@@ -192,18 +198,20 @@ impl<const M: usize, const R: usize> Winograd<M, R> {
     pub(crate) fn backward(
         &self,
         weight: &[f32],
-        (input, d_output): (&[f32], &[f32]),
+        input: &[f32],
+        d_output: &[f32],
         mut d_input: Option<InputGradient<'_>>,
         d_weight: &mut [f32],
         work: &mut Transforms,
-        n: usize,
     ) {
-        let (c, k) = (self.input.channels, self.output.channels);
+        let n = d_output.len() / self.output.len();
+        let channels = self.channels();
+        let Channels { inputs: c, outputs: k } = channels;
         let Transforms { inputs, outputs, filters, d_filters, strip: memory } = work;
         if let Some(target) = &mut d_input {
             with_lanes(TransformFilters::<R> {
                 weight,
-                channels: (c, k),
+                channels,
                 depth: Depth::Outputs,
                 to: filters,
             });
@@ -216,17 +224,18 @@ impl<const M: usize, const R: usize> Winograd<M, R> {
             let tiles = strips.len() * grid.columns;
             let accumulate = strips.start > 0;
             let (from, to) = (self.inputs(strips.clone(), n), self.outputs(strips, n));
-            let (x, y) = ((from.row, from.stride), (to.row, to.stride));
+            let (x_row, x_stride) = (from.row, from.stride);
+            let (y_row, y_stride) = (to.row, to.stride);
             let block = from.clone();
             with_lanes(Gather::<M, true> { block, from: input, to: inputs, memory });
             with_lanes(Gather::<M, false> { block: to, from: d_output, to: outputs, memory });
             for p in 0..POINTS * POINTS {
-                let d_product = &outputs[p * y.1..];
+                let d_product = &outputs[p * y_stride..];
                 multiply_unpacked(
-                    (c, k, tiles),
+                    Extents { m: c, n: k, k: tiles },
                     Outer::Groups,
-                    Rows { data: &inputs[p * x.1..], row: 1, depth: x.0 },
-                    Groups { data: d_product, group: WIDTH, depth: y.0 },
+                    Rows { data: &inputs[p * x_stride..], row: 1, depth: x_row },
+                    Groups { data: d_product, group: WIDTH, depth: y_row },
                     Target {
                         data: &mut d_filters[p * plane_stride(c * k)..],
                         row_stride: k,
@@ -234,13 +243,17 @@ impl<const M: usize, const R: usize> Winograd<M, R> {
                     },
                 );
                 if d_input.is_some() {
-                    // The input's transform has done its duty; its gradient takes its place.
+                    // The input's transform is no longer needed; its gradient takes its place.
                     multiply_unpacked(
-                        (tiles, c, k),
+                        Extents { m: tiles, n: c, k },
                         Outer::Groups,
-                        Rows { data: d_product, row: y.0, depth: 1 },
-                        filter_groups(filters, p, (c, k), k),
-                        Target { data: &mut inputs[p * x.1..], row_stride: x.0, accumulate: false },
+                        Rows { data: d_product, row: y_row, depth: 1 },
+                        filter_groups(filters, p, channels, k),
+                        Target {
+                            data: &mut inputs[p * x_stride..],
+                            row_stride: x_row,
+                            accumulate: false,
+                        },
                     );
                 }
             }
@@ -249,11 +262,12 @@ impl<const M: usize, const R: usize> Winograd<M, R> {
                 with_lanes(AddInputGradient::<M> { block: from, from: inputs, to, memory });
             }
         }
-        with_lanes(FilterGradients::<R> { from: d_filters, channels: (c, k), d_weight });
+        with_lanes(FilterGradients::<R> { from: d_filters, channels, d_weight });
     }
 }
 
 /// The filters of point `p`, along a depth of `depth` channels.
-fn filter_groups(filters: &[f32], p: usize, (c, k): (usize, usize), depth: usize) -> Groups<'_> {
-    Groups { data: &filters[p * plane_stride(c * k)..], group: depth * WIDTH, depth: WIDTH }
+fn filter_groups(filters: &[f32], p: usize, channels: Channels, depth: usize) -> Groups<'_> {
+    let stride = plane_stride(channels.inputs * channels.outputs);
+    Groups { data: &filters[p * stride..], group: depth * WIDTH, depth: WIDTH }
 }

@@ -6,7 +6,7 @@
 )]
 
 use crate::Shape;
-use crate::gemm::{Lanes, deinterleave, interleave};
+use crate::gemm::{Lanes, Span, deinterleave, interleave};
 use core::ops::Range;
 
 /// The tiles of a batch: strips are numbered image by image.
@@ -44,41 +44,48 @@ pub(super) struct Planes {
     pub(super) step: usize,
 }
 
-/// The rows of a strip that are inside the image; they lie one after the other in the buffer.
+/// One strip of eight channels.
+#[derive(Clone, Copy)]
+pub(super) struct Place {
+    /// The first of the eight.
+    pub(super) channel: usize,
+    pub(super) image: usize,
+    /// Which strip of the image.
+    pub(super) strip: usize,
+}
+
+/// The rows `first..end` of a strip that are inside the image; they lie one after the other in the
+/// buffer.
 #[derive(Clone, Copy)]
 pub(super) struct View {
-    /// Rows of the strip that are inside.
-    inside: (usize, usize),
+    first: usize,
+    end: usize,
     width: usize,
     padding: usize,
 }
 
 impl Planes {
-    pub(super) fn view(&self, (_, _, strip): (usize, usize, usize)) -> View {
-        let top = strip * self.step;
+    pub(super) fn view(&self, place: Place) -> View {
+        let top = place.strip * self.step;
         let first = self.padding.saturating_sub(top).min(self.rows);
         let end = (self.shape.height + self.padding).saturating_sub(top).min(self.rows);
-        View { inside: (first, end.max(first)), width: self.shape.width, padding: self.padding }
+        let Self { shape: Shape { width, .. }, padding, .. } = *self;
+        View { first, end: end.max(first), width, padding }
     }
 
     /// Where the strip begins in the batch, and how many values of each channel it has.
-    fn span(&self, place: (usize, usize, usize)) -> (usize, usize) {
+    fn span(&self, place: Place) -> Span {
         let view = self.view(place);
-        let (channel, image, strip) = place;
-        let line = (strip * self.step + view.inside.0).saturating_sub(self.padding);
-        let start = (channel * self.n + image) * self.shape.plane() + line * self.shape.width;
-        (start, (view.inside.1 - view.inside.0) * self.shape.width)
+        let Place { channel, image, strip } = place;
+        let line = (strip * self.step + view.first).saturating_sub(self.padding);
+        let from = (channel * self.n + image) * self.shape.plane() + line * self.shape.width;
+        Span { from, len: (view.end - view.first) * self.shape.width }
     }
 
-    /// Brings eight channels of a strip `(channel, image, strip)` side by side.
+    /// Brings eight channels of a strip side by side.
     #[inline]
-    pub(super) fn load(
-        &self,
-        from: &[f32],
-        place: (usize, usize, usize),
-        to: &mut [[f32; 8]],
-    ) -> View {
-        let (start, len) = self.span(place);
+    pub(super) fn load(&self, from: &[f32], place: Place, to: &mut [[f32; 8]]) -> View {
+        let Span { from: start, len } = self.span(place);
         interleave(&from[start..], self.n * self.shape.plane(), &mut to[..len]);
         self.view(place)
     }
@@ -89,11 +96,11 @@ impl Planes {
         &self,
         from: &[[f32; 8]],
         to: &mut [f32],
-        place: (usize, usize, usize),
+        place: Place,
         offset: &[f32; 8],
         accumulate: bool,
     ) {
-        let (start, len) = self.span(place);
+        let Span { from: start, len } = self.span(place);
         let stride = self.n * self.shape.plane();
         deinterleave(&from[..len], &mut to[start..], stride, offset, accumulate);
     }
@@ -107,7 +114,7 @@ impl View {
         if x < self.padding || x - self.padding >= self.width {
             return column;
         }
-        let (first, end) = self.inside;
+        let Self { first, end, .. } = *self;
         let at = x - self.padding;
         if first == 0 && end == N {
             // The common case, with a fixed number of turns.
@@ -134,7 +141,7 @@ impl View {
         if x < self.padding || x - self.padding >= self.width {
             return;
         }
-        let (first, end) = self.inside;
+        let Self { first, end, .. } = *self;
         for (i, value) in column.into_iter().enumerate() {
             if i >= first && i < end {
                 value.store(&mut strip[(i - first) * self.width + x - self.padding]);

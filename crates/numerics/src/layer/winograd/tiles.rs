@@ -5,7 +5,7 @@
     reason = "bodies must land inside a caller that has AVX2 switched on"
 )]
 
-use super::strip::{Grid, Planes};
+use super::strip::{Grid, Place, Planes};
 use super::transform::{self, POINTS};
 use crate::gemm::{LaneWork, Lanes};
 use core::ops::Range;
@@ -31,10 +31,11 @@ pub(super) struct Block {
 impl Block {
     /// Every strip and group of eight channels: place in the planes, offset in the transform.
     #[inline(always)]
-    fn each(&self, mut visit: impl FnMut((usize, usize, usize), usize)) {
-        for (s, (image, tile_row)) in self.grid.places(self.strips.clone()).enumerate() {
+    fn each(&self, mut visit: impl FnMut(Place, usize)) {
+        for (s, (image, strip)) in self.grid.places(self.strips.clone()).enumerate() {
             for channel in (0..self.planes.shape.channels).step_by(8) {
-                visit((channel, image, tile_row), s * self.grid.columns * self.row + channel);
+                let place = Place { channel, image, strip };
+                visit(place, s * self.grid.columns * self.row + channel);
             }
         }
     }
@@ -155,7 +156,7 @@ impl<const M: usize> LaneWork for WriteOutput<'_, M> {
                 }
                 let mut offset = [0.0; 8];
                 if let Some(bias) = bias {
-                    offset.copy_from_slice(&bias[place.0..][..8]);
+                    offset.copy_from_slice(&bias[place.channel..][..8]);
                 }
                 block.planes.store(strip, to, place, &offset, false);
             },

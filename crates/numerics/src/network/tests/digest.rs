@@ -104,7 +104,7 @@ impl Fixture {
 pub(super) struct Member {
     name: String,
     values: Vec<f32>,
-    /// What rounding may do to an entry beside the relative bound.
+    /// What rounding may do to an entry in addition to the relative bound.
     floor: f64,
 }
 

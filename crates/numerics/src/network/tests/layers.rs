@@ -40,8 +40,9 @@ struct Case {
     n: usize,
     train: bool,
     kind: String,
-    /// The activation that the layer under test reads, and its shape.
-    entry: (usize, Shape),
+    /// The activation that the layer under test reads.
+    entry: usize,
+    entry_shape: Shape,
 }
 
 impl Case {
@@ -61,7 +62,7 @@ impl Case {
             net.conv("front", spec).unwrap();
             Shape::new(width, shape.height, shape.width)
         };
-        let entry = (net.position(), entry_shape);
+        let entry = net.position();
         let (mut kind, mut dense) = (String::new(), false);
         for (i, step) in steps.enumerate() {
             step.add(&mut net, &format!("l{i}"));
@@ -72,7 +73,8 @@ impl Case {
             net.flatten();
         }
         let train = cells[2] == "train";
-        Self { tape: net.head("last"), n: cells[1].parse().unwrap(), train, kind, entry }
+        let (tape, n) = (net.head("last"), cells[1].parse().unwrap());
+        Self { tape, n, train, kind, entry, entry_shape }
     }
 
     /// Names and shapes, as the fixture lists them.
@@ -108,13 +110,13 @@ impl Case {
         let seed = OutputGradient { logits: &d_logits, features: Some(&d_features) };
         net.backward(&model, seed, Part::All, &mut work, &mut gradient);
 
-        let (slot, shape) = self.entry;
-        let d_entry = net.gradient_of(slot, &work);
+        let shape = self.entry_shape;
+        let d_entry = net.gradient_of(self.entry, &work);
         assert_eq!(d_entry.len(), n * shape.len(), "{name}");
         // Dense activations are sample-major already.
         let d_entry = match layout.tensors()[0].shape.len() {
             2 => d_entry.to_vec(),
-            _ => transposed(d_entry, (shape.channels, n), shape.plane()),
+            _ => transposed(d_entry, shape.channels, n, shape.plane()),
         };
         let mut members = vec![
             Member::new("input", &d_entry),

@@ -66,7 +66,7 @@ impl Samples {
         let sample_major = values("inputs", n * shape.len());
         let bits = mixed("labels");
         Self {
-            inputs: transposed(&sample_major, (n, shape.channels), shape.plane()),
+            inputs: transposed(&sample_major, n, shape.channels, shape.plane()),
             labels: (0..n).map(|i| bits(i) % classes as u32).collect(),
         }
     }
@@ -77,7 +77,7 @@ impl Samples {
 }
 
 /// Exchanges the two outer axes of an `(a, b, plane)` tensor.
-pub(super) fn transposed(x: &[f32], (a, b): (usize, usize), plane: usize) -> Vec<f32> {
+pub(super) fn transposed(x: &[f32], a: usize, b: usize, plane: usize) -> Vec<f32> {
     let mut out = Vec::with_capacity(x.len());
     for j in 0..b {
         for i in 0..a {

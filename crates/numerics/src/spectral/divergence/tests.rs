@@ -1,5 +1,6 @@
 //! The gradient against the definition: a direct DFT in `f64` and central differences.
 
+use super::super::fft::Dimensions;
 use super::super::pointwise::FLOOR;
 use super::super::transform::Size;
 use super::super::truncation::kept_entries;
@@ -126,7 +127,7 @@ fn padded_spectra_have_the_right_gradient() {
 fn matrix_transforms_have_the_right_gradient() {
     // Two rows, four rows, more rows than lanes, an exact fit, and lines behind the vector's end.
     for (d, rows, columns) in [(29, 2, 16), (64, 4, 16), (150, 4, 48), (300, 16, 32)] {
-        let plans = Arc::new(Spectrum::single(d, Size::Matrix(rows, columns)));
+        let plans = Arc::new(Spectrum::single(d, Size::Matrix(Dimensions { rows, columns })));
         let taus: &[f64] = if d < 200 { &TAUS } else { &[0.1, 0.8] };
         for form in FORMS {
             for tau in taus {

@@ -33,18 +33,32 @@ pub(in crate::spectral) struct Matrix {
     fine: Vec<[Bins; STRIP]>,
 }
 
-/// `R` and `C` for a vector of length `d`, if it is long enough: `R` is the largest power of two up
+/// Rows and columns of the matrix: `R` and `C`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::spectral) struct Dimensions {
+    pub(in crate::spectral) rows: usize,
+    pub(in crate::spectral) columns: usize,
+}
+
+impl Dimensions {
+    /// `N`.
+    pub(in crate::spectral) fn len(self) -> usize {
+        self.rows * self.columns
+    }
+}
+
+/// The matrix for a vector of length `d`, if it is long enough: `R` is the largest power of two up
 /// to `0.6 √d`, so that eight rows and a few strips of columns both fit in a core's cache, and `C`
 /// the smallest multiple of 16 without a prime factor above five for which `R·C ≥ d`.
 ///
 /// The padded length is part of an experiment's results: this rule must not depend on the machine.
-pub(in crate::spectral) fn shape(d: usize) -> Option<(usize, usize)> {
+pub(in crate::spectral) fn shape(d: usize) -> Option<Dimensions> {
     if d < SHORTEST {
         return None;
     }
     let most = 3 * d.isqrt() / 5;
     let rows = 1 << most.ilog2();
-    Some((rows, STRIP * smooth(d.div_ceil(STRIP * rows))))
+    Some(Dimensions { rows, columns: STRIP * smooth(d.div_ceil(STRIP * rows)) })
 }
 
 /// The smallest number from `n` without a prime factor above five.
@@ -63,7 +77,7 @@ pub(in crate::spectral) fn smooth(n: usize) -> usize {
 
 impl Matrix {
     /// Plans `rows · columns` numbers, as [`shape`] gives them.
-    pub(in crate::spectral) fn new((rows, columns): (usize, usize)) -> Self {
+    pub(in crate::spectral) fn new(Dimensions { rows, columns }: Dimensions) -> Self {
         assert!(rows.is_power_of_two() && rows >= 2 && columns.is_multiple_of(STRIP));
         let (down, along) = (Stages::new(rows), Stages::new(columns));
         let groups = (rows / 2 + 1).div_ceil(LANES);
@@ -71,7 +85,7 @@ impl Matrix {
         for (position, frequency) in (0..).zip(down.frequencies()) {
             place[frequency] = position;
         }
-        // Lanes without a row repeat row 0; nobody reads them.
+        // Lanes without a row repeat row 0; they are never read.
         let row = |at: usize| if at <= rows / 2 { at } else { 0 };
         let turn = |group: usize, n: usize, factor: f32| {
             let mut bins = Bins::default();
@@ -132,7 +146,7 @@ impl Matrix {
         self.along.split(group);
     }
 
-    /// The way back from [`Matrix::split_rows`].
+    /// The inverse of [`Matrix::split_rows`].
     pub(in crate::spectral) fn join_rows(&self, group: &mut [Bins]) {
         self.along.join(group);
     }
@@ -155,7 +169,7 @@ impl Matrix {
                     for (group, bins) in bins.chunks_exact_mut(self.columns).enumerate() {
                         for (strip, columns) in strips.clone().zip(scratch.chunks_exact(self.rows))
                         {
-                            self.separate(columns, (strip, group), bins);
+                            self.separate(columns, strip, group, bins);
                         }
                     }
                 },
@@ -178,7 +192,7 @@ impl Matrix {
                         for (strip, columns) in
                             strips.clone().zip(scratch.chunks_exact_mut(self.rows))
                         {
-                            self.merge(bins, (strip, group), columns);
+                            self.merge(bins, strip, group, columns);
                         }
                     }
                 },
@@ -223,7 +237,7 @@ impl Matrix {
         );
     }
 
-    /// The way back from [`Matrix::gather`], adding.
+    /// The inverse of [`Matrix::gather`], adding.
     fn scatter(&self, scratch: &[Bins], strips: Range<usize>, x: &mut [f32]) {
         vectorised(
             #[inline(always)]
@@ -260,7 +274,7 @@ impl Matrix {
         reason = "its body must land inside a caller that has AVX2 switched on"
     )]
     #[inline(always)]
-    fn separate(&self, columns: &[Bins], (strip, group): (usize, usize), bins: &mut [Bins]) {
+    fn separate(&self, columns: &[Bins], strip: usize, group: usize, bins: &mut [Bins]) {
         let mut tiles = [[[0.0; LANES]; LANES]; 4];
         let [x_re, x_im, y_re, y_im] = &mut tiles;
         for (i, [here, mirror]) in self.group_places(group).iter().enumerate() {
@@ -280,14 +294,14 @@ impl Matrix {
         }
     }
 
-    /// The way back from [`Matrix::separate`]: places `½(x_r + i y_r)` and its mirror image
+    /// The inverse of [`Matrix::separate`]: places `½(x_r + i y_r)` and its mirror image
     /// `½(conj x_r + i conj y_r)`, whose transform is `Re(…) + i Re(…)`.
     #[expect(
         clippy::inline_always,
         reason = "its body must land inside a caller that has AVX2 switched on"
     )]
     #[inline(always)]
-    fn merge(&self, bins: &[Bins], (strip, group): (usize, usize), columns: &mut [Bins]) {
+    fn merge(&self, bins: &[Bins], strip: usize, group: usize, columns: &mut [Bins]) {
         let (fine, coarse) = (&self.fine[group], self.coarse[strip * self.groups + group]);
         let bins = &bins[STRIP * strip..][..STRIP];
         let mut tiles = [[[0.0; LANES]; LANES]; 4];

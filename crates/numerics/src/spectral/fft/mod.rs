@@ -1,8 +1,8 @@
 //! A real Fourier transform for long vectors, in plain arithmetic.
 //!
-//! The spectral term needs a spectrum and the way back, in whatever order; it never needs bins in
-//! their natural order. So this transform permutes nothing: the way there leaves bins where they
-//! fall, the way back starts from there, and both go over memory twice.
+//! The spectral term needs a spectrum and its inverse, in any order; it never needs bins in their
+//! natural order. So this transform permutes nothing: the forward transform leaves bins where they
+//! fall, the inverse starts from there, and both go over memory twice.
 //!
 //! `N = R·C`, and the vector is a matrix with `R` rows of `C`: `x[j·C + n]`. With `w_N = e^{−2πi/N}`
 //! and `k = r + R·c` (the four-step method):
@@ -16,7 +16,7 @@
 //! in a row that is not computed. Rows `0` and `R/2` are their own mirror images: all of their
 //! entries are there, so each stands for itself alone.
 //!
-//! The way back needs `Re Σ_k a_k w_N^{kn}`, in which the factors are those of the way there and the
+//! The inverse needs `Re Σ_k a_k w_N^{kn}`. Its factors are those of the forward transform, and the
 //! matrix of each step is symmetric: so it is the same steps in reverse order (`join` for `split`).
 //!
 //! Eight rows travel together as the lanes of a vector ([`Bins`]). Loops run over lanes in plain
@@ -28,5 +28,5 @@ mod columns;
 mod lanes;
 mod stages;
 
-pub(super) use columns::{Matrix, shape, smooth};
+pub(super) use columns::{Dimensions, Matrix, shape, smooth};
 pub(super) use lanes::{Bins, LANES, Lanes};

@@ -152,8 +152,8 @@ impl Stage {
 }
 
 /// Applies a function of `P` points to each lane. One loop over lanes around all of the
-/// arithmetic: that is what the compiler turns into vectors, where eight lanes inside of each
-/// operation come out as a tangle of shuffles.
+/// arithmetic: that is what the compiler turns into vectors; eight lanes inside each operation
+/// would compile to many shuffles.
 #[expect(
     clippy::inline_always,
     reason = "its body must land inside a caller that has AVX2 switched on"
