@@ -148,6 +148,7 @@ mod dataset {
     use serde::de::Error;
     use serde::{Deserialize, Deserializer, Serializer};
 
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "what serde calls")]
     pub(super) fn serialize<S: Serializer>(
         entry: &&'static CatalogueEntry,
         serializer: S,

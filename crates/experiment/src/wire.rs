@@ -173,7 +173,7 @@ impl OneMethod {
         };
         room::check(&header, &Footprint::under(&load), formant_runtime::available())?;
         let task = Task {
-            rules: method.rules(self.protocol()),
+            rules: method.rules(&self.protocol()),
             method,
             engine,
             seed: self.seed,

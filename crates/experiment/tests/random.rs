@@ -180,17 +180,19 @@ proptest! {
     }
 }
 
+type Change<'a> = &'a dyn Fn(&mut Settings);
+
 #[test]
 fn settings_of_rust_are_refused_as_those_of_a_file_are() {
     let methods = methods(None);
     let fine = Settings { methods, ..Settings::default() };
     Experiment::new(fine.clone()).unwrap();
-    let refusal = |change: &dyn Fn(&mut Settings)| {
+    let refusal = |change: Change<'_>| {
         let mut settings = fine.clone();
         change(&mut settings);
         Experiment::new(settings).unwrap_err().to_string()
     };
-    let cases: [(&dyn Fn(&mut Settings), &str); 11] = [
+    let cases: [(Change<'_>, &str); 11] = [
         (&|s| s.rounds = 0, "`rounds = 0` is outside its range\nhint: it must be a whole number"),
         (&|s| s.data.clients = 0, "`data.clients = 0` is outside its range\nhint: "),
         (&|s| s.data.validation_fraction = 0.5, "`data.train_fraction = 0.75` and"),

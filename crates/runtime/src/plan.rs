@@ -47,7 +47,7 @@ impl RunPlan {
     /// How a round of a method proceeds.
     pub fn rules(&self, method: &MethodPlan) -> Protocol {
         let (clients, rounds) = (self.federation.clients.len(), self.rounds as u64);
-        method.rules(Protocol { clients, rounds, ..self.protocol.clone() })
+        method.rules(&Protocol { clients, rounds, ..self.protocol.clone() })
     }
 
     /// Samples in the largest training step of a method: no more than the largest client holds.
@@ -175,11 +175,11 @@ pub struct MethodPlan {
 
 impl MethodPlan {
     /// How its rounds proceed under rules for methods with a personal phase.
-    pub fn rules(&self, rules: Protocol) -> Protocol {
+    pub fn rules(&self, rules: &Protocol) -> Protocol {
         let at = Moment { round: 1, rounds: rules.rounds as usize };
         let exists = self.method.hints(at).personal_phase;
         let personal = Personal { exists, ..rules.personal };
-        Protocol { personal, ..rules }
+        Protocol { personal, ..rules.clone() }
     }
 
     /// Samples in its largest training step, if no client holds more than so many.
