@@ -62,10 +62,10 @@ impl Experiment {
     /// Checks settings. What is wrong is named as it would be in a file.
     #[expect(clippy::needless_pass_by_value, reason = "they become the experiment")]
     pub fn new(settings: Settings) -> Result<Self, ExperimentError> {
-        let methods = settings.methods.iter().cloned();
-        let methods = methods.map(|method| method.checked(&settings.training));
-        let methods = methods.collect::<Result<Vec<_>, _>>()?;
-        Self::assemble(Settings::read(&settings.write()?)?, methods)
+        let file = settings.write()?;
+        let Settings { methods, training, .. } = settings;
+        let methods = methods.into_iter().map(|method| method.checked(&training));
+        Self::assemble(Settings::read(&file)?, methods.collect::<Result<Vec<_>, _>>()?)
     }
 
     /// Reads an experiment file and lays overrides over it.

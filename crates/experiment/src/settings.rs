@@ -170,3 +170,54 @@ impl Settings {
         fleet::profile(&self.devices, &self.links)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::section::SECTIONS;
+    use crate::units::{Rate, Span};
+    use core::time::Duration;
+    use formant_data::Partition;
+    use formant_numerics::{Convolution, Norm, Stem};
+    use std::collections::HashSet;
+
+    /// Settings in which nothing is left out that can be said, as far as they go together.
+    fn outspoken() -> [Settings; 2] {
+        let mut residual = Settings::default();
+        residual.data.dir = Some("data".into());
+        residual.data.samples = Some(3);
+        residual.data.seed = Some(4);
+        residual.network = NetworkSpec {
+            norm: Some(Norm::Group),
+            stem: Some(Stem::Cifar),
+            width: Some(8),
+            convolution: Some(Convolution::Direct),
+            ..NetworkSpec::named("resnet18")
+        };
+        residual.training.personal_learning_rate = Some(0.1);
+        residual.training.clip = Some(1.0);
+        residual.federation.deadline = Some(Span(Duration::from_secs(3)));
+        residual.devices.samples_per_second = Some(5.0);
+        (residual.links.up, residual.links.down) = (Some(Rate(1.0)), Some(Rate(2.0)));
+        residual.runtime.threads = Some(2);
+        let mut dense = Settings::default();
+        dense.data.partition = Partition::Pathological { classes_per_client: 2 };
+        dense.network = NetworkSpec { hidden: Some(vec![3]), ..NetworkSpec::named("mlp") };
+        [residual, dense]
+    }
+
+    #[test]
+    fn every_key_has_a_field_and_every_field_a_key() {
+        let written = outspoken().map(|settings| settings.write().unwrap());
+        for section in SECTIONS {
+            let tables = written.iter().map(|file| section.given(file).unwrap());
+            let fields: HashSet<String> =
+                tables.flat_map(|table| table.into_iter().map(|(key, _)| key)).collect();
+            let keys: HashSet<String> = section.keys.iter().map(|key| key.name.into()).collect();
+            assert_eq!(fields, keys, "[{}]", section.name);
+        }
+        for (settings, file) in outspoken().iter().zip(&written) {
+            assert_eq!(&Settings::read(file).unwrap().0, settings);
+        }
+    }
+}

@@ -26,7 +26,7 @@ pub enum Kind {
         /// Largest.
         max: i64,
     },
-    /// One of a few words; [`choice!`](crate::choice) makes an enum of them.
+    /// One of a few words; [`choice!`](crate::choice!) makes an enum of them.
     Choice(&'static [&'static str]),
     /// `true` or `false`.
     Flag,
