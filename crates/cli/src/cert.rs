@@ -5,6 +5,7 @@ use crate::args::cert::{
     CertServerArgs, HostArgs,
 };
 use crate::output::{pasteable, print, print_json};
+use crate::program;
 use formant_network::identity::{
     Authority, DEFAULT_HOSTS, Entry, IssuedServer, Kind, Ledger, Standing, Validity, file,
 };
@@ -40,7 +41,7 @@ fn init(args: &CertInitArgs) -> anyhow::Result<String> {
     writeln!(text, "  {}  never leaves this machine", dir.join(file::AUTHORITY_KEY).display())?;
     text.push_str(&made_server(&server, dir)?);
     writeln!(text, "\nEvery client gets its own bundle, and nothing else:")?;
-    writeln!(text, "  formant cert client NAME{}", dir_flag(dir))?;
+    writeln!(text, "  {} cert client NAME{}", program::name(), dir_flag(dir))?;
     writeln!(
         text,
         "Whoever has {} can admit anybody: keep a backup in a safe place.",

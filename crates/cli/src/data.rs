@@ -5,15 +5,16 @@ use crate::data_export::export;
 use crate::output::{colour_on_stdout, print};
 use crate::run;
 use formant_data::{CATALOGUE, CatalogueEntry, data_dir, show};
+use formant_methods::Zoo;
 use std::fmt::Write as _;
 use std::path::Path;
 use std::process::ExitCode;
 
-pub(crate) fn data(args: DataArgs) -> anyhow::Result<ExitCode> {
+pub(crate) fn data(args: DataArgs, zoo: &Zoo) -> anyhow::Result<ExitCode> {
     match args.command {
         DataCommand::List { data_dir } => list(data_dir.as_deref()),
-        DataCommand::Show(args) => show(&args),
-        DataCommand::Export(args) => export(&args),
+        DataCommand::Show(args) => show(&args, zoo),
+        DataCommand::Export(args) => export(&args, zoo),
     }
 }
 
@@ -44,8 +45,8 @@ fn place(entry: &CatalogueEntry, dir: &Path) -> &'static str {
     if holds(&dir.join(entry.folder)) || holds(dir) { "found" } else { "not found" }
 }
 
-fn show(args: &ExperimentArgs) -> anyhow::Result<ExitCode> {
-    let federation = run::experiment(args, &[])?.federation()?;
+fn show(args: &ExperimentArgs, zoo: &Zoo) -> anyhow::Result<ExitCode> {
+    let federation = run::experiment(args, &[], zoo)?.federation()?;
     let heat_map = show::heat_map(&federation, colour_on_stdout());
     print(&format!("{}\n{heat_map}", show::table(&federation)))?;
     Ok(ExitCode::SUCCESS)

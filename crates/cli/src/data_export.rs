@@ -6,7 +6,8 @@ use crate::output::print;
 use crate::progress::LateBar;
 use crate::run;
 use formant_data::{Federation, Share};
-use formant_runtime::files;
+use formant_methods::Zoo;
+use formant_runtime::files::{self, Synced};
 use std::fmt::Write as _;
 use std::path::Path;
 use std::process::ExitCode;
@@ -14,8 +15,8 @@ use std::process::ExitCode;
 /// Of more clients than this, only the first are printed.
 const MOST_SHOWN: usize = 40;
 
-pub(crate) fn export(args: &DataExportArgs) -> anyhow::Result<ExitCode> {
-    let experiment = run::experiment(&args.experiment, &[])?;
+pub(crate) fn export(args: &DataExportArgs, zoo: &Zoo) -> anyhow::Result<ExitCode> {
+    let experiment = run::experiment(&args.experiment, &[], zoo)?;
     // Files of an earlier export would be mistaken for clients of this one.
     check_empty(&args.out, "choose a new folder with --out, or empty this one")?;
     let federation = experiment.federation()?;
@@ -23,7 +24,8 @@ pub(crate) fn export(args: &DataExportArgs) -> anyhow::Result<ExitCode> {
     let clients = federation.clients.len();
     let bar = LateBar::new(clients);
     for client in 0..clients {
-        Share::of_client(&federation, client)?.write(&args.out.join(name(client, clients)))?;
+        let share = Share::of_client(&federation, client)?.to_bytes()?;
+        files::write(&args.out.join(name(client, clients)), &share, Synced::Content)?;
         bar.advance(1);
     }
     bar.finish();

@@ -4,6 +4,7 @@ use crate::args::DevicesArgs;
 use crate::output::{markdown_table, print, print_json};
 use crate::run::experiment;
 use formant_experiment::Override;
+use formant_methods::Zoo;
 use formant_runtime::quantity::count;
 use formant_runtime::{RunPlan, median_client};
 use formant_study::{DeviceFigures, Effort, Observer, PLAIN, measure};
@@ -12,11 +13,11 @@ use std::fmt::Write as _;
 use std::process::ExitCode;
 use std::time::Duration;
 
-pub(crate) fn devices(args: &DevicesArgs) -> anyhow::Result<ExitCode> {
+pub(crate) fn devices(args: &DevicesArgs, zoo: &Zoo) -> anyhow::Result<ExitCode> {
     let effort = Effort::new(args.seconds, args.slowdown)?;
     // Rules that need a clock are no reason not to measure one.
     let any_speed = Override::new(&["devices", "samples_per_second"], 1.0);
-    let plan = experiment(&args.experiment, &[any_speed])?.plan()?;
+    let plan = experiment(&args.experiment, &[any_speed], zoo)?.plan()?;
     let bar = LapBar::new(effort.total(&plan), args.quiet);
     let figures = measure(&plan, effort, &bar)?;
     bar.0.finish_and_clear();

@@ -6,7 +6,7 @@ use crate::output::{markdown_table, pasteable, print, print_json};
 use crate::progress::LateBar;
 use anyhow::bail;
 use formant_model::{Card, Format, ModelFile, folder};
-use formant_runtime::files;
+use formant_runtime::files::{self, Synced};
 use formant_runtime::quantity::count;
 use serde_json::{Value, json};
 use std::collections::HashSet;
@@ -99,7 +99,7 @@ fn write(
     if let Some(parent) = path.parent() {
         files::create_folder(parent)?;
     }
-    files::write_atomic(&path, &bytes)?;
+    files::write(&path, &bytes, Synced::Content)?;
     Ok(Written { path, card: file.card, bytes: bytes.len() })
 }
 

@@ -3,6 +3,7 @@
 use crate::output::pasteable;
 use anyhow::{Context, bail};
 use formant_experiment::{Experiment, Override};
+use formant_methods::Zoo;
 use formant_runtime::{Checkpoint, RuntimeError, files};
 use std::fs::{self, File};
 use std::io::{ErrorKind, Write};
@@ -44,7 +45,7 @@ pub(crate) fn claim(chosen: Option<PathBuf>, experiment: &Experiment) -> anyhow:
             files::create_folder(&folder)?;
             folder
         }
-        None => fresh(Path::new("runs"), experiment.name())?,
+        None => fresh(Path::new("runs"), &experiment.name)?,
     };
     let text = toml::to_string(&experiment.to_table()).context("cannot write the experiment")?;
     let path = folder.join(EXPERIMENT_FILE);
@@ -60,6 +61,7 @@ pub(crate) fn claim(chosen: Option<PathBuf>, experiment: &Experiment) -> anyhow:
 pub(crate) fn resumed_experiment(
     run_dir: &Path,
     overrides: &[Override],
+    zoo: &Zoo,
 ) -> anyhow::Result<Experiment> {
     let path = run_dir.join(EXPERIMENT_FILE);
     if !path.exists() {
@@ -69,9 +71,9 @@ pub(crate) fn resumed_experiment(
         );
     }
     let experiment =
-        Experiment::read(&path, overrides).with_context(|| path.display().to_string())?;
+        Experiment::read(&path, overrides, zoo).with_context(|| path.display().to_string())?;
     // Asked here already, because reading the data may take long.
-    if Checkpoint::read(run_dir)?.is_some_and(|c| c.method >= experiment.methods().len()) {
+    if Checkpoint::read(run_dir)?.is_some_and(|c| c.method >= experiment.methods.len()) {
         return Err(RuntimeError::Complete { path: run_dir.into() }.into());
     }
     Ok(experiment)
@@ -124,11 +126,11 @@ mod tests {
     fn a_folder_is_claimed_once() {
         let parent = tempfile::tempdir().unwrap();
         let table = "[[method]]\nname = \"local\"".parse().unwrap();
-        let experiment = Experiment::parse(&table, &[]).unwrap();
+        let experiment = Experiment::parse(&table, &[], &Zoo::standard()).unwrap();
         let out = parent.path().join("deep/run");
         check_unused(&out).unwrap();
         assert_eq!(claim(Some(out.clone()), &experiment).unwrap(), out);
-        assert_eq!(resumed_experiment(&out, &[]).unwrap(), experiment);
+        assert_eq!(resumed_experiment(&out, &[], &Zoo::standard()).unwrap(), experiment);
         let again = claim(Some(out.clone()), &experiment).unwrap_err();
         assert!(again.to_string().contains("holds a run already"), "{again}");
         assert!(check_unused(&out).is_err() && check_unused(parent.path()).is_err());

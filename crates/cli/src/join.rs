@@ -2,9 +2,11 @@
 
 use crate::args::network::JoinArgs;
 use crate::output::{pasteable, print, print_json};
+use crate::program;
 use crate::service::{block_on, interrupted, start_log};
 use anyhow::{Context, bail};
 use formant_data::Share;
+use formant_methods::Zoo;
 use formant_network::client::{Identity, JoinOptions, Source, Summary, join as take_part};
 use formant_network::identity::ClientIdentity;
 use formant_network::parse_bytes;
@@ -12,7 +14,7 @@ use formant_runtime::event::Score;
 use std::net::ToSocketAddrs;
 use std::process::ExitCode;
 
-pub(crate) fn join(args: &JoinArgs) -> anyhow::Result<ExitCode> {
+pub(crate) fn join(args: &JoinArgs, zoo: &Zoo) -> anyhow::Result<ExitCode> {
     start_log(args.log);
     let (server, identity) = identity(args)?;
     let options = JoinOptions {
@@ -22,6 +24,7 @@ pub(crate) fn join(args: &JoinArgs) -> anyhow::Result<ExitCode> {
             Some(file) => Source::Share(Box::new(Share::read(file)?)),
             None => Source::Rehearse { dir: args.data_dir.clone() },
         },
+        zoo: zoo.clone(),
         state: args.state.clone(),
         rate_limit: rate_limit(args)?,
         again: args.again,
@@ -87,7 +90,7 @@ fn table(summary: &Summary) -> String {
     };
     let model = summary.model.as_deref().map_or(String::new(), |model| {
         let model = pasteable(model);
-        format!("model        {model}\n\nuse it       formant predict {model} IMAGE…\n")
+        format!("model        {model}\n\nuse it       {} predict {model} IMAGE…\n", program::name())
     });
     format!(
         "rounds       {}\ntest samples {}\npersonal     {}\ngeneric      {}\nfingerprint  {}\n{model}",

@@ -2,25 +2,25 @@
 
 use crate::args::{InitArgs, JsonArgs, MethodsArgs, MethodsCommand};
 use crate::output::{pasteable, print, print_json};
+use crate::program;
 use anyhow::bail;
 use formant_methods::schema::Key;
 use formant_methods::{ALLOW_DEGENERATE, Entry, Zoo};
 use formant_numerics::{NetworkSpec, Shape};
-use formant_runtime::files;
+use formant_runtime::files::{self, Synced};
 use formant_runtime::quantity::count;
 use serde_json::json;
 use std::fmt::Write as _;
 use std::process::ExitCode;
 
-pub(crate) fn methods(args: &MethodsArgs) -> anyhow::Result<ExitCode> {
+pub(crate) fn methods(args: &MethodsArgs, zoo: &Zoo) -> anyhow::Result<ExitCode> {
     if let Some(MethodsCommand::Show { name }) = &args.command {
-        return show(name);
+        return show(name, zoo);
     }
     if args.markdown {
-        print(&page()?)?;
+        print(&page(zoo)?)?;
         return Ok(ExitCode::SUCCESS);
     }
-    let zoo = Zoo::standard();
     if args.json {
         let list: Vec<_> = zoo
             .entries()
@@ -49,7 +49,7 @@ pub(crate) fn methods(args: &MethodsArgs) -> anyhow::Result<ExitCode> {
         )?;
     }
     writeln!(text, "\nGM: trains a generic model; PM: trains a personal model for each client")?;
-    writeln!(text, "more: formant methods show NAME")?;
+    writeln!(text, "more: {} methods show NAME", program::name())?;
     print(&text)?;
     Ok(ExitCode::SUCCESS)
 }
@@ -62,8 +62,7 @@ fn models(entry: &Entry) -> &'static str {
     }
 }
 
-fn show(name: &str) -> anyhow::Result<ExitCode> {
-    let zoo = Zoo::standard();
+fn show(name: &str, zoo: &Zoo) -> anyhow::Result<ExitCode> {
     let entry = zoo.entry(name)?;
     let mut text = String::new();
     writeln!(text, "{} ({}): {}\n", entry.title, entry.citation, entry.summary)?;
@@ -114,8 +113,7 @@ fn rules(entry: &Entry) -> String {
 }
 
 /// The page docs/METHODS.md.
-fn page() -> anyhow::Result<String> {
-    let zoo = Zoo::standard();
+fn page(zoo: &Zoo) -> anyhow::Result<String> {
     let mut text = String::from(
         "# The methods\n\nWritten by `formant methods --markdown` from the methods' own files and key tables.\n\n\
          | name | GM | PM | |\n| --- | --- | --- | --- |\n",
@@ -181,15 +179,15 @@ pub(crate) fn networks(args: &JsonArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-pub(crate) fn init(args: &InitArgs) -> anyhow::Result<ExitCode> {
+pub(crate) fn init(args: &InitArgs, zoo: &Zoo) -> anyhow::Result<ExitCode> {
     if args.file.exists() && !args.force {
         bail!(
             "{} exists already\nhint: name another file, or replace it with --force",
             args.file.display()
         );
     }
-    files::write_atomic(&args.file, formant_experiment::template().as_bytes())?;
+    files::write(&args.file, formant_experiment::template(zoo).as_bytes(), Synced::Content)?;
     let (written, pasted) = (args.file.display(), pasteable(&args.file));
-    print(&format!("wrote {written}\nrun it with: formant run {pasted}\n"))?;
+    print(&format!("wrote {written}\nrun it with: {} run {pasted}\n", program::name()))?;
     Ok(ExitCode::SUCCESS)
 }

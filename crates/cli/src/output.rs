@@ -1,5 +1,6 @@
 //! What goes to the terminal: results, errors with hints, colour only where somebody can see it.
 
+use crate::program;
 use std::fmt::Write as _;
 use std::io::{ErrorKind, IsTerminal, Write};
 use std::path::Path;
@@ -78,7 +79,7 @@ pub(crate) fn pasteable(path: &Path) -> String {
 pub(crate) fn print_error(error: &anyhow::Error) {
     let (red, cyan, reset) =
         if colour_on_stderr() { ("\x1b[1;31m", "\x1b[1;36m", "\x1b[0m") } else { ("", "", "") };
-    for (i, line) in message(error).lines().enumerate() {
+    for (i, line) in program::renamed(&message(error)).lines().enumerate() {
         if i == 0 {
             eprintln!("{red}error:{reset} {line}");
         } else if let Some(hint) = line.strip_prefix("hint: ") {

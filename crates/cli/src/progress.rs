@@ -103,11 +103,9 @@ impl Bars {
                 Self::show(state, *round);
             }
             Event::Evaluated(scores) => {
-                state.scores = format!(
-                    "  GM {:5.1}  PM {:5.1}",
-                    100.0 * scores.gm.accuracy,
-                    100.0 * scores.pm.weighted
-                );
+                let gm = scores.gm.map(|gm| format!("  GM {:5.1}", 100.0 * gm.accuracy));
+                let pm = scores.pm.as_ref().map(|pm| format!("  PM {:5.1}", 100.0 * pm.weighted));
+                state.scores = [gm, pm].into_iter().flatten().collect();
                 Self::show(state, scores.round);
             }
             Event::MethodFinished { method, rounds, seconds, stopped, .. } => {

@@ -4,9 +4,11 @@ use crate::args::{ExperimentArgs, RunArgs};
 use crate::folder;
 use crate::interrupt::stop_flag;
 use crate::output::{colour_on_stdout, note, pasteable, print, print_json};
+use crate::program;
 use crate::progress::Bars;
 use anyhow::Context;
 use formant_experiment::{Experiment, Override, QUICKSTART};
+use formant_methods::Zoo;
 use formant_model::folder::MODELS;
 use formant_report::RunLog;
 use formant_runtime::quantity::{bytes, count};
@@ -17,13 +19,13 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::process::ExitCode;
 
-pub(crate) fn run(args: RunArgs) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(args: RunArgs, zoo: &Zoo) -> anyhow::Result<ExitCode> {
     // Everything that can be refused is refused before a folder is made.
     let (plan, run_dir) = if let Some(run_dir) = args.resume {
-        let experiment = folder::resumed_experiment(&run_dir, &threads(args.threads))?;
+        let experiment = folder::resumed_experiment(&run_dir, &threads(args.threads), zoo)?;
         (experiment.plan()?, run_dir)
     } else {
-        let experiment = experiment(&args.experiment, &threads(args.threads))?;
+        let experiment = experiment(&args.experiment, &threads(args.threads), zoo)?;
         if let Some(out) = &args.out {
             folder::check_unused(out)?;
         }
@@ -37,7 +39,8 @@ pub(crate) fn run(args: RunArgs) -> anyhow::Result<ExitCode> {
     }
     let outcome = sim::run(&plan, &run_dir, &bars, &*stop_flag()?)?;
     if outcome == Outcome::Interrupted {
-        note!("interrupted; go on with: formant run --resume {}", pasteable(&run_dir));
+        let (program, run_dir) = (program::name(), pasteable(&run_dir));
+        note!("interrupted; go on with: {program} run --resume {run_dir}");
         return Ok(ExitCode::from(130));
     }
     let log = RunLog::read(&run_dir.join(EVENTS_FILE))?;
@@ -52,8 +55,9 @@ pub(crate) fn run(args: RunArgs) -> anyhow::Result<ExitCode> {
 
 fn result(log: &RunLog, run_dir: &Path) -> serde_json::Value {
     let finished = log.methods.iter().filter_map(|m| Some((&m.info.label, m.finish.as_ref()?)));
-    let fingerprints: serde_json::Map<_, _> =
-        finished.map(|(label, f)| (label.clone(), f.fingerprint.clone().into())).collect();
+    let fingerprints: serde_json::Map<_, _> = finished
+        .filter_map(|(label, f)| Some((label.clone(), f.fingerprint.clone()?.into())))
+        .collect();
     serde_json::json!({
         "run_dir": run_dir,
         "formant": log.started.formant,
@@ -92,13 +96,14 @@ fn next(log: &RunLog, run_dir: &Path) -> String {
     let predict = personal.filter(|_| is_near).map_or(String::new(), |model| {
         format!("            formant evaluate {model} --data {}\n", log.started.dataset)
     });
-    format!(
+    let text = format!(
         "
 next        formant run --set data.alpha=0.1        clients that differ more
             formant data show                       who holds which labels
             formant init                            an experiment of your own
 {predict}"
-    )
+    );
+    program::renamed(&text).into_owned()
 }
 
 /// Says which models are not kept because they would pass the limit, with their size.
@@ -124,15 +129,19 @@ fn models_left_out(plan: &RunPlan) -> Option<String> {
 }
 
 /// The experiment of the command line, with some more changes.
-pub(crate) fn experiment(args: &ExperimentArgs, more: &[Override]) -> anyhow::Result<Experiment> {
-    Ok(draft(args, QUICKSTART)?.experiment(more)?)
+pub(crate) fn experiment(
+    args: &ExperimentArgs,
+    more: &[Override],
+    zoo: &Zoo,
+) -> anyhow::Result<Experiment> {
+    Ok(draft(args, QUICKSTART, zoo)?.experiment(more)?)
 }
 
 /// The experiment of the command line, or one that is built in, for a study to vary.
-pub(crate) fn draft(args: &ExperimentArgs, built_in: &str) -> anyhow::Result<Draft> {
+pub(crate) fn draft(args: &ExperimentArgs, built_in: &str, zoo: &Zoo) -> anyhow::Result<Draft> {
     let mut draft = match &args.experiment {
-        Some(path) => Draft::read(path)?,
-        None => Draft::new(built_in.parse().context("the built-in experiment")?),
+        Some(path) => Draft::read(path, zoo)?,
+        None => Draft::new(built_in.parse().context("the built-in experiment")?, zoo),
     };
     draft.choose_methods(&args.methods)?;
     for text in &args.set {
@@ -156,7 +165,7 @@ pub(crate) fn threads(given: Option<i64>) -> Vec<Override> {
 
 pub(crate) fn introduction(plan: &RunPlan) -> String {
     let header = &plan.header;
-    let images: usize = header.clients.iter().map(|c| c.train).sum();
+    let images: usize = header.clients.iter().flatten().map(|c| c.train).sum();
     format!(
         "{}: {} on {} ({} parameters), {} clients with {} training images in all, {} rounds, {} thread{}",
         header.name,

@@ -2,18 +2,20 @@
 
 use crate::args::network::ServeArgs;
 use crate::output::{pasteable, print};
+use crate::program;
 use crate::service::{block_on, interrupted, start_log};
 use anyhow::Context;
+use formant_methods::Zoo;
 use formant_network::ServerSettings;
 use formant_network::identity::ServerIdentity;
 use formant_network::server::{RunningServer, Trust};
 use std::fmt::Write as _;
 use std::process::ExitCode;
 
-pub(crate) fn serve(args: &ServeArgs) -> anyhow::Result<ExitCode> {
+pub(crate) fn serve(args: &ServeArgs, zoo: &Zoo) -> anyhow::Result<ExitCode> {
     start_log(args.log);
     let (experiment, mut settings) =
-        ServerSettings::read(&args.file).with_context(|| args.file.display().to_string())?;
+        ServerSettings::read(&args.file, zoo).with_context(|| args.file.display().to_string())?;
     if let Some(state) = &args.state {
         settings.state.clone_from(state);
     }
@@ -42,7 +44,8 @@ pub(crate) fn serve(args: &ServeArgs) -> anyhow::Result<ExitCode> {
         let model = folder.join(formant_model::folder::GENERIC);
         if model.is_file() {
             let model = pasteable(&model);
-            writeln!(text, "model        {model}\n\nuse it       formant predict {model} IMAGE…")?;
+            writeln!(text, "model        {model}\n")?;
+            writeln!(text, "use it       {} predict {model} IMAGE…", program::name())?;
         }
         print(&text)?;
         Ok(if end.stopped.is_some() { ExitCode::FAILURE } else { ExitCode::SUCCESS })

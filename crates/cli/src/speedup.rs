@@ -6,16 +6,17 @@ use crate::output::{colour_on_stdout, markdown_table, print, print_json};
 use crate::progress::Bars;
 use crate::run::{draft, introduction, threads};
 use formant_experiment::SPEEDUP;
+use formant_methods::Zoo;
 use formant_report::timeline_text;
 use formant_runtime::RunPlan;
 use formant_study::{Gain, Observer, Speedup, Targets};
 use std::fmt::Write as _;
 use std::process::ExitCode;
 
-pub(crate) fn speedup(args: &SpeedupArgs) -> anyhow::Result<ExitCode> {
+pub(crate) fn speedup(args: &SpeedupArgs, zoo: &Zoo) -> anyhow::Result<ExitCode> {
     let targets = Targets::new(args.targets.clone())?;
     let speedup = Speedup {
-        draft: draft(&args.experiment, SPEEDUP)?,
+        draft: draft(&args.experiment, SPEEDUP, zoo)?,
         epochs: args.epochs.clone(),
         targets,
         last: threads(args.threads),

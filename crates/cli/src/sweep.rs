@@ -6,13 +6,14 @@ use crate::output::{print, print_json};
 use crate::ranking::table;
 use crate::run::{draft, threads};
 use formant_experiment::QUICKSTART;
+use formant_methods::Zoo;
 use formant_study::{Grid, Job, Observer, Sweep, rank};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::process::ExitCode;
 
-pub(crate) fn sweep(args: &SweepArgs) -> anyhow::Result<ExitCode> {
+pub(crate) fn sweep(args: &SweepArgs, zoo: &Zoo) -> anyhow::Result<ExitCode> {
     let grid = Grid::parse(&args.grid)?;
-    let draft = draft(&args.experiment, QUICKSTART)?;
+    let draft = draft(&args.experiment, QUICKSTART, zoo)?;
     let mut sweep = Sweep::new(&draft, &grid, &args.seeds, &threads(args.threads))?;
     let bar = JobBar::new(sweep.jobs().len(), args.quiet)?;
     let Some(scores) = sweep.run(&args.out, &bar, &*stop_flag()?)? else {

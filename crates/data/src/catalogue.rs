@@ -124,12 +124,30 @@ pub const CATALOGUE: &[CatalogueEntry] = &[
     },
 ];
 
-/// The entry of a name.
-pub(crate) fn entry(name: &str) -> Result<&'static CatalogueEntry, DataError> {
-    CATALOGUE.iter().find(|entry| entry.name == name).ok_or_else(|| DataError::UnknownDataset {
-        name: name.to_string(),
-        known: CATALOGUE.iter().map(|entry| entry.name).collect::<Vec<_>>().join(", "),
-    })
+impl CatalogueEntry {
+    /// The entry of a name.
+    pub fn named(name: &str) -> Result<&'static Self, DataError> {
+        CATALOGUE.iter().find(|entry| entry.name == name).ok_or_else(|| DataError::UnknownDataset {
+            name: name.to_string(),
+            known: CATALOGUE.iter().map(|entry| entry.name).collect::<Vec<_>>().join(", "),
+        })
+    }
+
+    /// What is known of the dataset without its files.
+    pub fn description(&self) -> Description {
+        Description {
+            shape: self.shape,
+            class_names: self.class_names.iter().map(ToString::to_string).collect(),
+            normalisation: self.normalisation.to_vec(),
+        }
+    }
+}
+
+/// The catalogue has a name once.
+impl PartialEq for CatalogueEntry {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
+    }
 }
 
 /// What is known of a dataset without its files.
@@ -152,12 +170,7 @@ pub struct Description {
 /// # Ok::<(), formant_data::DataError>(())
 /// ```
 pub fn description(name: &str) -> Result<Description, DataError> {
-    let entry = entry(name)?;
-    Ok(Description {
-        shape: entry.shape,
-        class_names: entry.class_names.iter().map(ToString::to_string).collect(),
-        normalisation: entry.normalisation.to_vec(),
-    })
+    Ok(CatalogueEntry::named(name)?.description())
 }
 
 const MNIST_NORMALISATION: &[Normalisation] = &[Normalisation::new(0.1307, 0.3081)];

@@ -1,8 +1,8 @@
 //! A dataset: training samples, test samples and the names of the classes.
 
-use crate::catalogue::{self, Format};
+use crate::catalogue::{CatalogueEntry, Format};
 use crate::folder::Folder;
-use crate::{DataError, cifar, data_dir, embedded, idx};
+use crate::{DataError, Images, cifar, data_dir, embedded, idx};
 use formant_numerics::{Samples, Shape};
 use std::path::Path;
 use std::sync::Arc;
@@ -34,7 +34,7 @@ impl Dataset {
     /// # Ok::<(), formant_data::DataError>(())
     /// ```
     pub fn load(name: &str, data_dir: Option<&Path>) -> Result<Self, DataError> {
-        let entry = catalogue::entry(name)?;
+        let entry = CatalogueEntry::named(name)?;
         let open = || Folder::open(entry, &self::data_dir(data_dir));
         let (train, test) = match &entry.format {
             Format::Embedded => embedded::load(entry)?,
@@ -43,6 +43,20 @@ impl Dataset {
         };
         let class_names = entry.class_names.iter().map(ToString::to_string).collect();
         Self::from_parts(entry.name, class_names, train, test)
+    }
+
+    /// What is known of a dataset without its files: shape and classes, and no image.
+    pub fn described(entry: &CatalogueEntry) -> Result<Self, DataError> {
+        let normalisation = entry.normalisation;
+        let none = Arc::new(Images::new(entry.shape, Vec::new(), Vec::new(), normalisation)?);
+        Ok(Self {
+            name: entry.name.into(),
+            shape: entry.shape,
+            classes: entry.classes,
+            class_names: entry.description().class_names,
+            train: none.clone(),
+            test: none,
+        })
     }
 
     /// A dataset made in memory. The number of names is the number of classes.
@@ -103,7 +117,7 @@ impl Dataset {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Images, Normalisation};
+    use crate::Normalisation;
 
     fn images(side: usize, labels: &[u16]) -> Images {
         let shape = Shape::new(1, side, side);

@@ -18,8 +18,8 @@ use formant_numerics::Shape;
 use reader::Problem;
 use safetensors::Dtype;
 use safetensors::tensor::TensorView;
-use std::fs::{self, File};
-use std::io::{self, ErrorKind, Write};
+use std::fs;
+use std::io::{self, ErrorKind};
 use std::path::Path;
 
 /// Images as bytes, one after the other, and their classes.
@@ -55,7 +55,8 @@ pub(crate) const PARTS: [&str; 3] = ["train", "validation", "test"];
 /// let dir = tempfile::tempdir().unwrap();
 /// let path = dir.path().join("client.safetensors");
 /// let train = Portion { pixels: vec![7; 2 * 28 * 28], labels: vec![3, 9] };
-/// Share::new(Shape::new(1, 28, 28), train, Portion::default(), Portion::default())?.write(&path)?;
+/// let share = Share::new(Shape::new(1, 28, 28), train, Portion::default(), Portion::default())?;
+/// std::fs::write(&path, share.to_bytes()?).unwrap();
 ///
 /// let (dataset, client) = Share::read(&path)?.into_dataset("mine", &description("mnist")?)?;
 /// assert_eq!((dataset.train.label(1), client.train), (9, vec![0, 1]));
@@ -139,23 +140,9 @@ impl Share {
         Ok(share)
     }
 
-    /// Writes the share so that a crash leaves the old file or the new one. Parts without samples
-    /// are left out.
-    pub fn write(&self, path: &Path) -> Result<(), DataError> {
-        let bytes = self.to_bytes()?;
-        let mut name = path.file_name().unwrap_or_default().to_os_string();
-        name.push(".tmp");
-        let temporary = path.with_file_name(name);
-        let written = File::create(&temporary).and_then(|mut file| {
-            file.write_all(&bytes)?;
-            file.sync_data()?;
-            fs::rename(&temporary, path)
-        });
-        written.map_err(|source| file_error("write", path, source))
-    }
-
-    /// The content of a file. Labels are 64-bit numbers, which every tool understands.
-    fn to_bytes(&self) -> Result<Vec<u8>, DataError> {
+    /// The content of a file, for [`Share::read`] and for other tools. Parts without samples are left out;
+    /// labels are 64-bit numbers, which every tool understands.
+    pub fn to_bytes(&self) -> Result<Vec<u8>, DataError> {
         let Shape { channels, height, width } = self.shape;
         let labels = self.parts.each_ref().map(|part| {
             part.labels.iter().flat_map(|&l| i64::from(l).to_le_bytes()).collect::<Vec<u8>>()

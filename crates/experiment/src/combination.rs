@@ -1,101 +1,67 @@
-//! Keys that mean something only together with another: refused where they would do nothing.
+//! Settings that are right by themselves and do not go together.
 
-use crate::experiment::{number, text};
-use crate::{Experiment, ExperimentError};
-use formant_numerics::CATALOGUE;
-use toml::{Table, Value};
+use crate::{ExperimentError, Settings};
+use formant_federation::Until;
+use formant_methods::Moment;
+use formant_runtime::Scored;
 
-/// The key of a section on whose value it depends which other keys mean something.
-pub(crate) fn decides(section: &str) -> Option<&'static str> {
-    match section {
-        "data" => Some("partition"),
-        "network" => Some("name"),
-        _ => None,
-    }
-}
-
-/// Whether a key does nothing with what its section has chosen.
-pub(crate) fn is_idle(section: &str, key: &str, chosen: &str) -> bool {
-    owners(section, key).is_some_and(|owners| !owners.contains(&chosen))
-}
-
-/// The partitions or networks for which a key means something; `None` if it does for all.
-fn owners(section: &str, key: &str) -> Option<Vec<&'static str>> {
-    let networks = |option: &str| {
-        let takers = CATALOGUE.iter().filter(|entry| entry.family.takes(option));
-        Some(takers.map(|entry| entry.name).collect())
-    };
-    match (section, key) {
-        ("data", "alpha") => Some(vec!["dirichlet"]),
-        ("data", "classes_per_client") => Some(vec!["pathological"]),
-        ("network", option) if option != "name" => networks(option),
-        _ => None,
-    }
-}
-
-/// Fills in the parameter of the chosen partition, so that the resolved experiment says it.
-pub(crate) fn complete_partition(mut data: Table) -> Table {
-    let (key, value) = match text(&data, "partition") {
-        // The paper's middle value.
-        "dirichlet" => ("alpha", Value::Float(0.5)),
-        // As most papers have it.
-        "pathological" => ("classes_per_client", Value::Integer(2)),
-        _ => return data,
-    };
-    data.entry(key).or_insert(value);
-    data
-}
-
-/// Refuses settings that are right by themselves but do nothing, or nonsense, together.
-pub(crate) fn check(experiment: &Experiment) -> Result<(), ExperimentError> {
-    check_idle("data", &experiment.data)?;
-    check_idle("network", &experiment.network)?;
-    let train = number(&experiment.data, "train_fraction");
-    let validation = number(&experiment.data, "validation_fraction");
-    if train + validation >= 1.0 {
-        return Err(ExperimentError::combination(
-            format!(
-                "`data.train_fraction = {train}` and `data.validation_fraction = {validation}` leave nothing for the local test sets"
-            ),
-            "they must add up to less than 1",
-        ));
-    }
-    if text(&experiment.evaluation, "split") == "validation" && validation == 0.0 {
+/// Refuses settings that are right by themselves but nonsense together.
+pub(crate) fn check(settings: &Settings) -> Result<(), ExperimentError> {
+    settings.data.check()?;
+    if settings.evaluation.split == Scored::Validation && settings.data.validation_fraction == 0.0 {
         return Err(ExperimentError::combination(
             "`evaluation.split = \"validation\"` needs a validation set, but `data.validation_fraction = 0`",
             "set data.validation_fraction, e.g. to 0.25",
         ));
     }
-    Ok(())
+    check_rules(settings)
 }
 
-fn check_idle(section: &str, table: &Table) -> Result<(), ExperimentError> {
-    let Some(decisive) = decides(section) else { return Ok(()) };
-    let chosen = text(table, decisive);
-    for (key, value) in table {
-        if is_idle(section, key, chosen) {
-            let owner = owners(section, key).and_then(|owners| owners.first().copied());
-            let owner = owner.unwrap_or_default();
+/// Refuses rules that cannot work, and methods that cannot work with them.
+fn check_rules(settings: &Settings) -> Result<(), ExperimentError> {
+    let protocol = settings.protocol();
+    if let Some((fault, remedy)) = protocol.fault() {
+        return Err(ExperimentError::combination(format!("[federation]: {fault}"), remedy));
+    }
+    let at = Moment { round: 1, rounds: settings.rounds };
+    for setting in &settings.methods {
+        if !protocol.is_synchronous() && !setting.method.method.hints(at).stale_uploads {
             return Err(ExperimentError::combination(
                 format!(
-                    "`{section}.{key} = {value}` does nothing with `{section}.{decisive} = \"{chosen}\"`"
+                    "`{}` needs synchronous rounds: every upload answers the newest broadcast, and nobody is left behind",
+                    setting.label
                 ),
-                format!("remove it, or set {section}.{decisive} = \"{owner}\""),
+                "leave out that method, or set federation.late = \"drop\" and another schedule than buffered",
             ));
         }
     }
     Ok(())
 }
 
+/// Refuses rules that cannot work where time is simulated and training takes none.
+pub(crate) fn check_clock(settings: &Settings) -> Result<(), ExperimentError> {
+    let endless = settings.devices.samples_per_second.is_none();
+    if endless && settings.federation.personal_until == Until::Broadcast {
+        return Err(ExperimentError::combination(
+            "`federation.personal_until = \"broadcast\"` needs devices that take time: they would train for ever until the broadcast comes",
+            "set devices.samples_per_second; `formant devices` measures it",
+        ));
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::Override;
+    use crate::{Experiment, Override};
+    use formant_data::Partition;
+    use formant_methods::Zoo;
 
     fn parse(text: &str, set: &[&str]) -> Result<Experiment, String> {
         let text = format!("{text}\n[[method]]\nname = \"local\"");
         let overrides: Vec<_> = set.iter().map(|s| Override::parse(s).unwrap()).collect();
-        Experiment::parse(&text.parse().unwrap(), &overrides).map_err(|error| error.to_string())
+        let zoo = Zoo::standard();
+        Experiment::parse(&text.parse().unwrap(), &overrides, &zoo)
+            .map_err(|error| error.to_string())
     }
 
     #[test]
@@ -115,7 +81,8 @@ mod tests {
     fn choosing_another_partition_or_network_drops_what_the_file_said_of_the_old_one() {
         let file = "[data]\nalpha = 0.1\n[network]\nname = \"mlp\"\nhidden = [9]";
         let changed = parse(file, &["data.partition=iid", "network.name=lenet5"]).unwrap();
-        assert!(changed.data.get("alpha").is_none() && changed.network.get("hidden").is_none());
+        assert_eq!(changed.data.partition, Partition::Iid);
+        assert_eq!((&*changed.network.name, &changed.network.hidden), ("lenet5", &None));
         // What is named on the same command line is not dropped, wherever it stands.
         for set in [["data.alpha=2", "data.partition=iid"], ["data.partition=iid", "data.alpha=2"]]
         {

@@ -1,45 +1,75 @@
-//! A validated experiment.
+//! An experiment that can be run.
 
-use crate::keys::{self, Section};
 use crate::overrides::Override;
-use crate::{ExperimentError, combination, units};
+use crate::section::{SECTIONS, elsewhere};
+use crate::training::Train;
+use crate::{ExperimentError, MethodSetting, Settings, combination, method, settings, training};
 use formant_methods::Zoo;
-use formant_methods::schema::{SchemaError, resolve, suggest};
+use formant_methods::schema::{SchemaError, suggest};
+use std::ops::Deref;
 use std::path::Path;
 use toml::{Table, Value};
 
-/// An experiment in which every key is known, in range and filled in.
-#[derive(Debug, Clone, PartialEq)]
+/// [`Settings`] that are in range and go together. There is no other way to a plan, and no way to
+/// change one: take its settings, change those, and make another of them.
+///
+/// ```
+/// use formant_data::Partition;
+/// use formant_experiment::{Data, Experiment, MethodSetting, Settings, Training};
+/// use formant_methods::Zoo;
+///
+/// let zoo = Zoo::standard();
+/// let ditto = MethodSetting::new(&zoo, "ditto", &toml::toml! { lambda = 0.5 })?;
+/// let experiment = Experiment::new(Settings {
+///     rounds: 5,
+///     data: Data { clients: 8, partition: Partition::Iid, ..Data::default() },
+///     training: Training { learning_rate: 0.1, ..Training::default() },
+///     methods: vec![
+///         MethodSetting { training: Some(Training { epochs: 1, ..Training::default() }), ..ditto },
+///         MethodSetting::new(&zoo, "scd", &toml::Table::new())?.labelled("mine"),
+///     ],
+///     ..Settings::default()
+/// })?;
+///
+/// let file = toml::toml! {
+///     rounds = 5
+///     data = { clients = 8, partition = "iid" }
+///     train = { learning_rate = 0.1 }
+///     [[method]]
+///     name = "ditto"
+///     lambda = 0.5
+///     train = { epochs = 1, learning_rate = 0.05 }
+///     [[method]]
+///     name = "scd"
+///     label = "mine"
+/// };
+/// assert_eq!(experiment, Experiment::parse(&file, &[], &zoo)?);
+/// assert_eq!(experiment, Experiment::parse(&experiment.to_table(), &[], &zoo)?);
+///
+/// let nobody = Data { clients: 0, ..experiment.data.clone() };
+/// let error = Experiment::new(Settings { data: nobody, ..experiment.settings().clone() });
+/// assert!(error.unwrap_err().to_string().starts_with("`data.clients = 0` is outside its range"));
+/// # Ok::<(), formant_experiment::ExperimentError>(())
+/// ```
+#[derive(Debug, Clone)]
 pub struct Experiment {
-    pub(crate) top: Table,
-    pub(crate) data: Table,
-    pub(crate) network: Table,
-    pub(crate) train: Table,
-    pub(crate) rules: Table,
-    pub(crate) devices: Table,
-    pub(crate) links: Table,
-    pub(crate) evaluation: Table,
-    pub(crate) runtime: Table,
-    pub(crate) methods: Vec<MethodSetting>,
-}
-
-/// One `[[method]]` of an experiment.
-#[derive(Debug, Clone, PartialEq)]
-pub struct MethodSetting {
-    /// Unique in the experiment.
-    pub label: String,
-    /// The method's name in the zoo.
-    pub name: String,
-    /// Its hyper-parameters, every default filled in.
-    pub parameters: Table,
-    /// `[train]` with this method's own settings laid over it.
-    pub train: Table,
+    settings: Settings,
+    /// The file, checked and filled in, with sizes and times as they were written.
+    resolved: Table,
 }
 
 impl Experiment {
+    /// Checks settings. What is wrong is named as it would be in a file.
+    pub fn new(settings: Settings) -> Result<Self, ExperimentError> {
+        let methods = settings.methods.iter().cloned();
+        let methods = methods.map(|method| method.checked(&settings.training));
+        let methods = methods.collect::<Result<Vec<_>, _>>()?;
+        Self::assemble(Settings::read(&settings.write()?)?, methods)
+    }
+
     /// Reads an experiment file and lays overrides over it.
-    pub fn read(path: &Path, overrides: &[Override]) -> Result<Self, ExperimentError> {
-        Self::parse(&Self::read_table(path)?, overrides)
+    pub fn read(path: &Path, overrides: &[Override], zoo: &Zoo) -> Result<Self, ExperimentError> {
+        Self::parse(&Self::read_table(path)?, overrides, zoo)
     }
 
     /// Reads a file without judging it.
@@ -53,9 +83,13 @@ impl Experiment {
     }
 
     /// Checks a table and lays overrides over it.
-    pub fn parse(table: &Table, overrides: &[Override]) -> Result<Self, ExperimentError> {
-        let experiment = Self::parse_for_network(table, overrides)?;
-        experiment.check_clock()?;
+    pub fn parse(
+        table: &Table,
+        overrides: &[Override],
+        zoo: &Zoo,
+    ) -> Result<Self, ExperimentError> {
+        let experiment = Self::parse_for_network(table, overrides, zoo)?;
+        combination::check_clock(&experiment)?;
         Ok(experiment)
     }
 
@@ -63,6 +97,7 @@ impl Experiment {
     pub fn parse_for_network(
         table: &Table,
         overrides: &[Override],
+        zoo: &Zoo,
     ) -> Result<Self, ExperimentError> {
         let mut table = table.clone();
         // What a server needs besides the experiment: simulated, it is the same experiment.
@@ -72,233 +107,77 @@ impl Experiment {
         // What decides which other keys make sense comes first, whatever the order it was given in.
         let (first, then): (Vec<_>, Vec<_>) = overrides.iter().partition(|o| o.is_decisive());
         for change in first.into_iter().chain(then) {
-            change.apply(&mut table)?;
+            change.apply(&mut table, zoo)?;
         }
-        let mut top = Table::new();
-        for (key, value) in &table {
-            let is_section = key == "method" || keys::SECTIONS.iter().any(|s| s.name == key);
-            if !is_section {
-                if !keys::TOP.iter().any(|k| k.name == key) {
-                    let hint = keys::elsewhere(key).unwrap_or_else(|| {
-                        let known = keys::TOP.iter().map(|k| k.name);
-                        let known = known
-                            .chain(keys::SECTIONS.iter().map(|s| s.name))
-                            .filter(|n| !n.is_empty());
-                        suggest(key, known.chain(["method"]), "keys and sections")
-                    });
-                    return Err(SchemaError::Unknown { path: key.clone(), hint }.into());
-                }
-                top.insert(key.clone(), value.clone());
-            }
-        }
-        let train = section(&table, "train")?;
-        let experiment = Self {
-            top: resolve("", keys::TOP, &top)?,
-            data: combination::complete_partition(section(&table, "data")?),
-            network: section(&table, "network")?,
-            rules: section(&table, "federation")?,
-            devices: section(&table, "devices")?,
-            links: section(&table, "links")?,
-            evaluation: section(&table, "evaluation")?,
-            runtime: section(&table, "runtime")?,
-            methods: methods(&table, &given(&table, "train")?)?,
-            train,
-        };
-        combination::check(&experiment)?;
-        experiment.memory()?;
-        experiment.keep_limit()?;
-        experiment.check_rules()?;
-        Ok(experiment)
+        check_names(&table, zoo)?;
+        let read = Settings::read(&table)?;
+        let train = training::SECTION.given(&table)?;
+        let methods = method::entries(&table)?.into_iter();
+        let methods = methods.map(|entry| method::read(entry, &train, zoo));
+        Self::assemble(read, methods.collect::<Result<Vec<_>, _>>()?)
     }
 
-    /// The name of the run.
-    pub fn name(&self) -> &str {
-        text(&self.top, "name")
+    /// Settings and methods, each right by itself.
+    fn assemble(
+        (settings, mut resolved): (Settings, Table),
+        methods: Vec<MethodSetting>,
+    ) -> Result<Self, ExperimentError> {
+        method::check(&methods)?;
+        let settings = Settings { methods, ..settings };
+        combination::check(&settings)?;
+        let methods = settings.methods.iter().map(|method| method.write(&settings.training));
+        let methods = methods.map(|table| table.map(Value::Table));
+        let methods = methods.collect::<Result<Vec<_>, _>>()?;
+        resolved.insert("method".into(), Value::Array(methods));
+        Ok(Self { settings, resolved })
     }
 
-    /// The seed.
-    pub fn seed(&self) -> u64 {
-        integer(&self.top, "seed") as u64
+    /// Its settings.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
     }
 
-    /// Rounds per method.
-    pub fn rounds(&self) -> usize {
-        integer(&self.top, "rounds") as usize
-    }
-
-    /// The methods, in order.
-    pub fn methods(&self) -> &[MethodSetting] {
-        &self.methods
-    }
-
-    /// Bytes of client states that may stay in memory.
-    pub(crate) fn memory(&self) -> Result<u64, ExperimentError> {
-        self.size("memory", "client states beyond this are kept on disk")
-    }
-
-    /// Bytes of models that may be kept.
-    pub(crate) fn keep_limit(&self) -> Result<u64, ExperimentError> {
-        self.size("keep_limit", "models beyond this are not kept")
-    }
-
-    fn size(&self, key: &str, help: &str) -> Result<u64, ExperimentError> {
-        let given = text(&self.runtime, key);
-        units::bytes(given).map(|bytes| bytes as u64).ok_or_else(|| {
-            SchemaError::Range {
-                path: format!("runtime.{key}"),
-                value: format!("\"{given}\""),
-                expected: "a size such as \"1GiB\", \"512MiB\" or \"2GB\"".into(),
-                help: help.into(),
-            }
-            .into()
+    /// `[train]` as it is for one of the methods.
+    pub fn train_of(&self, method: &MethodSetting) -> Result<Table, ExperimentError> {
+        training::SECTION.write(&Train {
+            participation: self.federation.participation,
+            training: method.training_beside(&self.training).clone(),
         })
     }
 
     /// The resolved experiment as a table: reading it again gives the same experiment.
     pub fn to_table(&self) -> Table {
-        let mut table = self.top.clone();
-        for (name, section) in [
-            ("data", &self.data),
-            ("network", &self.network),
-            ("train", &self.train),
-            ("federation", &self.rules),
-            ("devices", &self.devices),
-            ("links", &self.links),
-            ("evaluation", &self.evaluation),
-            ("runtime", &self.runtime),
-        ] {
-            table.insert(name.into(), Value::Table(section.clone()));
+        self.resolved.clone()
+    }
+}
+
+/// An experiment can be read like its settings.
+impl Deref for Experiment {
+    type Target = Settings;
+
+    fn deref(&self) -> &Settings {
+        &self.settings
+    }
+}
+
+/// Two experiments are the same if their settings are, however they were written down.
+impl PartialEq for Experiment {
+    fn eq(&self, other: &Self) -> bool {
+        self.settings == other.settings
+    }
+}
+
+/// Refuses what is neither a section nor a key of the top.
+fn check_names(table: &Table, zoo: &Zoo) -> Result<(), ExperimentError> {
+    let top = settings::TOP.keys.iter().map(|key| key.name);
+    let sections = SECTIONS.iter().map(|section| section.name).filter(|name| !name.is_empty());
+    let known = top.chain(sections).chain(["method"]);
+    for name in table.keys() {
+        if !known.clone().any(|known| known == name) {
+            let hint =
+                elsewhere(name, zoo).unwrap_or_else(|| suggest(name, known, "keys and sections"));
+            return Err(SchemaError::Unknown { path: name.clone(), hint }.into());
         }
-        let methods = self.methods.iter().map(|method| {
-            let mut entry = Table::new();
-            entry.insert("name".into(), Value::String(method.name.clone()));
-            entry.insert("label".into(), Value::String(method.label.clone()));
-            entry.extend(method.parameters.clone());
-            let own: Table = method
-                .train
-                .iter()
-                .filter(|(key, value)| self.train.get(*key) != Some(value))
-                .map(|(key, value)| (key.clone(), value.clone()))
-                .collect();
-            if !own.is_empty() {
-                entry.insert("train".into(), Value::Table(own));
-            }
-            Value::Table(entry)
-        });
-        table.insert("method".into(), Value::Array(methods.collect()));
-        table
     }
-}
-
-/// What a file gives for a section.
-fn given(table: &Table, name: &str) -> Result<Table, ExperimentError> {
-    match table.get(name) {
-        None => Ok(Table::new()),
-        Some(Value::Table(given)) => Ok(given.clone()),
-        Some(other) => Err(SchemaError::Type {
-            path: name.into(),
-            value: other.to_string(),
-            expected: format!("a section; write [{name}] on a line of its own"),
-            help: "`formant init` shows all sections".into(),
-        }
-        .into()),
-    }
-}
-
-/// A section, checked and filled in.
-fn section(table: &Table, name: &str) -> Result<Table, ExperimentError> {
-    let keys = keys::SECTIONS.iter().find(|s| s.name == name).map_or(&[][..], |s: &Section| s.keys);
-    Ok(resolve(name, keys, &given(table, name)?)?)
-}
-
-/// The `[[method]]` entries; one `[method]` is a list of one.
-fn methods(table: &Table, train: &Table) -> Result<Vec<MethodSetting>, ExperimentError> {
-    let entries: Vec<Table> = match table.get("method") {
-        Some(Value::Table(one)) => vec![one.clone()],
-        Some(Value::Array(many)) if many.iter().all(Value::is_table) => {
-            many.iter().filter_map(Value::as_table).cloned().collect()
-        }
-        Some(other) => {
-            return Err(SchemaError::Type {
-                path: "method".into(),
-                value: other.to_string(),
-                expected: "a section; write [[method]] and name = \"scd\" below it".into(),
-                help: "`formant methods` lists what exists".into(),
-            }
-            .into());
-        }
-        None => Vec::new(),
-    };
-    if entries.is_empty() {
-        return Err(ExperimentError::combination(
-            "the experiment has no method",
-            "add a section [[method]] with name = \"scd\"; `formant methods` lists what exists",
-        ));
-    }
-    let mut settings: Vec<MethodSetting> = Vec::new();
-    for entry in entries {
-        let setting = method(entry, train)?;
-        if settings.iter().any(|s| s.label == setting.label) {
-            return Err(ExperimentError::combination(
-                format!("two methods are called `{}`", setting.label),
-                "give each [[method]] a label of its own, e.g. label = \"scd-complex\"",
-            ));
-        }
-        settings.push(setting);
-    }
-    Ok(settings)
-}
-
-fn method(mut entry: Table, train: &Table) -> Result<MethodSetting, ExperimentError> {
-    let word = |value: Option<Value>, key: &str| match value {
-        None => Ok(None),
-        Some(Value::String(word)) => Ok(Some(word)),
-        Some(other) => Err(SchemaError::Type {
-            path: format!("method.{key}"),
-            value: other.to_string(),
-            expected: "text in quotes".into(),
-            help: "`formant methods` lists what exists".into(),
-        }),
-    };
-    let name = word(entry.remove("name"), "name")?.ok_or_else(|| SchemaError::Missing {
-        path: "method.name".into(),
-        expected: "the name of a method in quotes".into(),
-        help: "`formant methods` lists what exists".into(),
-    })?;
-    let label = word(entry.remove("label"), "label")?.unwrap_or_else(|| name.clone());
-    let valid =
-        |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.' | ' ' | '(' | ')' | '=' | ',');
-    if label.trim().is_empty() || label.len() > 80 || !label.chars().all(valid) {
-        return Err(ExperimentError::combination(
-            format!("`method.label = \"{label}\"` cannot name a method"),
-            "use letters, digits, spaces and -_.()=, and at most 80 of them",
-        ));
-    }
-    let own = given(&entry, "train")?;
-    entry.remove("train");
-    if let Some(value) = own.get("participation") {
-        return Err(ExperimentError::combination(
-            format!(
-                "`method.train.participation = {value}` would compare methods on different clients"
-            ),
-            "set train.participation for all methods",
-        ));
-    }
-    let mut merged = train.clone();
-    merged.extend(own);
-    let train = resolve("train", keys::TRAIN, &merged)?;
-    let parameters = Zoo::standard().build(&name, &entry)?.parameters;
-    Ok(MethodSetting { label, name, parameters, train })
-}
-
-pub(crate) fn text<'t>(table: &'t Table, key: &str) -> &'t str {
-    table.get(key).and_then(Value::as_str).unwrap_or_default()
-}
-
-pub(crate) fn number(table: &Table, key: &str) -> f64 {
-    table.get(key).and_then(Value::as_float).unwrap_or_default()
-}
-
-pub(crate) fn integer(table: &Table, key: &str) -> i64 {
-    table.get(key).and_then(Value::as_integer).unwrap_or_default()
+    Ok(())
 }

@@ -1,23 +1,44 @@
-//! From a TOML file to a validated [`Experiment`] to a wired run.
+//! From a TOML file, or from Rust, to an [`Experiment`] to a wired run.
 //!
-//! Parsed, not validated: whatever leaves this crate is complete and in range. Unknown keys are
+//! Parsed, not validated: an [`Experiment`] is complete and in range, however it was made. Each section
+//! of the file is a struct of [`Settings`], with its keys in the same file of this crate. Unknown keys are
 //! refused with the nearest known one, and so is a setting that would silently do nothing.
 
 mod combination;
+mod data;
 mod error;
+mod evaluation;
 mod experiment;
-pub mod keys;
+mod federation;
+mod fleet;
+mod method;
+mod network;
+mod one_method;
 mod overrides;
 mod room;
-mod rules;
+mod runtime;
+mod section;
+mod settings;
 mod template;
+mod training;
 pub mod units;
 mod wire;
 
+pub use data::Data;
 pub use error::ExperimentError;
-pub use experiment::{Experiment, MethodSetting};
+pub use evaluation::Evaluation;
+pub use experiment::Experiment;
+pub use federation::{Rules, Whose};
+pub use fleet::{Devices, Links};
+pub use method::MethodSetting;
+pub use one_method::OneMethod;
 pub use overrides::{Override, choose_methods};
+pub use runtime::Runtime;
+pub use section::{SECTIONS, Section};
+pub use settings::Settings;
 pub use template::template;
+pub use training::Training;
+pub use wire::Side;
 
 /// The experiment that `formant run` executes without arguments.
 pub const QUICKSTART: &str = include_str!("quickstart.toml");

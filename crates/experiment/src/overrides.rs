@@ -1,6 +1,7 @@
 //! `--set KEY=VALUE` and `--method NAME`: changes to an experiment from the command line.
 
-use crate::{ExperimentError, combination};
+use crate::ExperimentError;
+use crate::section::{SECTIONS, Section};
 use formant_methods::schema::suggest;
 use formant_methods::{ALLOW_DEGENERATE, Entry, Zoo};
 use toml::{Table, Value};
@@ -52,54 +53,58 @@ impl Override {
 
     /// Whether it chooses a partition or a network, each of which has keys of its own.
     pub(crate) fn is_decisive(&self) -> bool {
-        matches!(&*self.path, [section, key] if combination::decides(section) == Some(key.as_str()))
+        self.decided().is_some()
     }
 
-    pub(crate) fn apply(&self, table: &mut Table) -> Result<(), ExperimentError> {
+    /// The section in which it decides what other keys mean something.
+    fn decided(&self) -> Option<&'static Section> {
+        let [section, key] = &*self.path else { return None };
+        let section = SECTIONS.iter().find(|known| known.name == section)?;
+        section.decision.filter(|decision| decision.key == key).map(|_| section)
+    }
+
+    pub(crate) fn apply(&self, table: &mut Table, zoo: &Zoo) -> Result<(), ExperimentError> {
         if self.path[0] == "method" && self.path.len() > 1 {
-            return self.apply_to_methods(table);
+            return self.apply_to_methods(table, zoo);
         }
         insert(table, &self.path, self.value.as_ref())?;
-        if self.is_decisive()
+        if let Some(decided) = self.decided()
             && let Some(chosen) = self.value.as_ref().and_then(Value::as_str)
-            && let Some(Value::Table(section)) = table.get_mut(&self.path[0])
+            && let Some(Value::Table(section)) = table.get_mut(decided.name)
         {
             // What the file says about a partition or network that is no longer used.
-            section.retain(|key, _| !combination::is_idle(&self.path[0], key, chosen));
+            section.retain(|key, _| !decided.is_idle(key, chosen));
         }
         Ok(())
     }
 
     /// `method.KEY` changes every method that has the key; `method.LABEL.KEY` only that one.
-    fn apply_to_methods(&self, table: &mut Table) -> Result<(), ExperimentError> {
+    fn apply_to_methods(&self, table: &mut Table, zoo: &Zoo) -> Result<(), ExperimentError> {
         let mut entries: Vec<&mut Table> = match table.get_mut("method") {
             Some(Value::Table(one)) => vec![one],
             Some(Value::Array(many)) => many.iter_mut().filter_map(Value::as_table_mut).collect(),
             _ => Vec::new(),
         };
         let shown = self.path.join(".");
-        let label_of = |entry: &Table| {
-            let label = entry.get("label").or_else(|| entry.get("name"));
-            label.and_then(Value::as_str).unwrap_or_default().to_owned()
-        };
-        let labels: Vec<String> = entries.iter().map(|entry| label_of(entry)).collect();
         if self.path.len() > 2 && self.path[1] != "train" {
-            let Some(index) = labels.iter().position(|label| *label == self.path[1]) else {
+            let label = Some(self.path[1].as_str());
+            let Some(index) = entries.iter().position(|entry| label_of(entry) == label) else {
+                let labels: Vec<&str> = entries.iter().filter_map(|e| label_of(e)).collect();
                 return Err(ExperimentError::combination(
                     format!("`--set {shown}` names no method of this experiment"),
-                    suggest(&self.path[1], labels.iter().map(String::as_str), "labels"),
+                    suggest(&self.path[1], labels.into_iter(), "labels"),
                 ));
             };
             return insert(entries[index], &self.path[2..], self.value.as_ref());
         }
-        let (key, zoo) = (&self.path[1], Zoo::standard());
+        let key = &self.path[1];
+        let takes = |entry: &Entry| {
+            entry.keys.iter().any(|known| known.name == key)
+                || entry.can_degenerate() && key == ALLOW_DEGENERATE.name
+        };
         let has_key = |table: &Table| {
-            let name = table.get("name").and_then(Value::as_str).unwrap_or_default();
-            let takes = |e: &Entry| {
-                e.keys.iter().any(|k| k.name == key)
-                    || e.can_degenerate() && key == ALLOW_DEGENERATE.name
-            };
-            key == "train" || zoo.entry(name).is_ok_and(takes)
+            let named = text_of(table, "name").and_then(|name| zoo.entry(name).ok());
+            key == "train" || named.is_some_and(takes)
         };
         let mut changed = false;
         for entry in entries.iter_mut().filter(|entry| has_key(entry)) {
@@ -109,7 +114,7 @@ impl Override {
         if changed {
             return Ok(());
         }
-        let names: Vec<&str> = entries.iter().filter_map(|e| e.get("name")?.as_str()).collect();
+        let names: Vec<&str> = entries.iter().filter_map(|entry| text_of(entry, "name")).collect();
         let known: Vec<&str> = zoo
             .entries()
             .iter()
@@ -122,6 +127,15 @@ impl Override {
             suggest(key, known.iter().copied(), "keys"),
         ))
     }
+}
+
+fn text_of<'t>(entry: &'t Table, key: &str) -> Option<&'t str> {
+    entry.get(key).and_then(Value::as_str)
+}
+
+/// The label of a `[[method]]`, which is its name unless it has one.
+fn label_of(entry: &Table) -> Option<&str> {
+    text_of(entry, "label").or_else(|| text_of(entry, "name"))
 }
 
 /// Sets or unsets a nested key, making tables on the way.
@@ -153,50 +167,51 @@ fn insert(
 
 /// Keeps only the named methods: a label of the experiment, or a method's name for all its settings
 /// there, or, where there is none, the method with its defaults.
-pub fn choose_methods(table: &mut Table, names: &[String]) -> Result<(), ExperimentError> {
+pub fn choose_methods(
+    table: &mut Table,
+    names: &[String],
+    zoo: &Zoo,
+) -> Result<(), ExperimentError> {
     if names.is_empty() {
         return Ok(());
     }
-    let entries: Vec<Value> = match table.get("method") {
-        Some(Value::Table(one)) => vec![Value::Table(one.clone())],
-        Some(Value::Array(many)) => many.clone(),
-        _ => Vec::new(),
+    let entries: Vec<Table> = match table.get("method") {
+        Some(Value::Table(one)) => vec![one.clone()],
+        Some(Value::Array(many)) => many.iter().filter_map(Value::as_table).cloned().collect(),
+        Some(_) | None => Vec::new(),
     };
-    let text = |value: &Value, key: &str| value.get(key).and_then(Value::as_str).map(str::to_owned);
-    let label = |value: &Value| text(value, "label").or_else(|| text(value, "name"));
-    let (mut chosen, zoo): (Vec<Value>, _) = (Vec::new(), Zoo::standard());
+    let mut chosen: Vec<Table> = Vec::new();
     for name in names {
         // A label means one setting, a method's name all settings of it that the experiment has.
-        let mut found: Vec<&Value> =
-            entries.iter().filter(|value| label(value).as_ref() == Some(name)).collect();
+        let by = |word: fn(&Table) -> Option<&str>| -> Vec<&Table> {
+            entries.iter().filter(|entry| word(entry) == Some(name)).collect()
+        };
+        let mut found = by(label_of);
         if found.is_empty() {
-            found =
-                entries.iter().filter(|value| text(value, "name").as_ref() == Some(name)).collect();
+            found = by(|entry| text_of(entry, "name"));
         }
-        if found.is_empty() {
-            let labels: Vec<String> = entries.iter().filter_map(label).collect();
-            let others = zoo
-                .entries()
-                .iter()
-                .map(|e| e.name)
-                .filter(|name| !labels.iter().any(|l| l == name));
-            let known = labels.iter().map(String::as_str).chain(others);
-            let entry = zoo.entries().iter().find(|e| e.name == name).ok_or_else(|| {
-                ExperimentError::combination(
-                    format!("unknown method `{name}`"),
-                    suggest(name, known, "labels of this experiment and methods"),
-                )
-            })?;
-            let mut fresh = Table::new();
-            fresh.insert("name".into(), Value::String(entry.name.into()));
-            chosen.push(Value::Table(fresh));
-        }
-        for value in found {
-            if !chosen.contains(value) {
-                chosen.push(value.clone());
+        let fresh = if found.is_empty() { Some(fresh(name, &entries, zoo)?) } else { None };
+        for entry in found.into_iter().chain(&fresh) {
+            if !chosen.contains(entry) {
+                chosen.push(entry.clone());
             }
         }
     }
+    let chosen = chosen.into_iter().map(Value::Table).collect();
     table.insert("method".into(), Value::Array(chosen));
     Ok(())
+}
+
+/// A method of the zoo with its defaults, beside the ones that the experiment has.
+fn fresh(name: &str, entries: &[Table], zoo: &Zoo) -> Result<Table, ExperimentError> {
+    let labels: Vec<&str> = entries.iter().filter_map(label_of).collect();
+    let others = zoo.entries().iter().map(|e| e.name).filter(|name| !labels.contains(name));
+    let known = labels.iter().copied().chain(others);
+    let entry = zoo.entries().iter().find(|e| e.name == name).ok_or_else(|| {
+        ExperimentError::combination(
+            format!("unknown method `{name}`"),
+            suggest(name, known, "labels of this experiment and methods"),
+        )
+    })?;
+    Ok(Table::from_iter([("name".to_owned(), Value::String(entry.name.into()))]))
 }

@@ -2,12 +2,16 @@
 
 use crate::ExperimentError;
 use formant_numerics::{CATALOGUE, Family};
+use formant_runtime::Footprint;
+use formant_runtime::event::RunStarted;
 use formant_runtime::quantity::{count, memory};
-use formant_runtime::{Footprint, RunPlan};
 
-/// Refuses a plan that takes more memory than there is; where the system does not tell, nothing is.
-pub(crate) fn check(plan: &RunPlan, available: Option<u64>) -> Result<(), ExperimentError> {
-    let footprint = Footprint::of(plan);
+/// Refuses what takes more memory than there is; where the system does not tell, nothing is.
+pub(crate) fn check(
+    header: &RunStarted,
+    footprint: &Footprint,
+    available: Option<u64>,
+) -> Result<(), ExperimentError> {
     let Some(there) = available.filter(|there| footprint.bytes() > *there) else { return Ok(()) };
     let threads = match footprint.workers {
         1 => "one worker thread".to_owned(),
@@ -15,28 +19,30 @@ pub(crate) fn check(plan: &RunPlan, available: Option<u64>) -> Result<(), Experi
     };
     let problem = format!(
         "a run of `{}` with {} parameters ({}) takes at least {} of memory with {threads}, and {} are free",
-        plan.header.network,
-        count(plan.header.parameters as u64),
+        header.network,
+        count(header.parameters as u64),
         memory(footprint.model),
         memory(footprint.bytes()),
         memory(there)
     );
-    Err(ExperimentError::combination(problem, remedy(plan, &footprint, there)))
+    Err(ExperimentError::combination(problem, remedy(&header.network, footprint, there)))
 }
 
 /// The smallest change that helps.
-fn remedy(plan: &RunPlan, footprint: &Footprint, there: u64) -> String {
+fn remedy(network: &str, footprint: &Footprint, there: u64) -> String {
     let fewer = (1..footprint.workers).rev().find(|n| footprint.with_workers(*n) <= there);
     if let Some(fewer) = fewer {
         return format!(
             "set runtime.threads = {fewer}, or make the network or train.batch smaller"
         );
     }
-    let entry = CATALOGUE.iter().find(|entry| entry.name == plan.header.network);
+    let entry = CATALOGUE.iter().find(|entry| entry.name == network);
     let network = match entry.map(|entry| entry.family) {
         Some(Family::Mlp) => "choose smaller layers (network.hidden)",
         Some(Family::ResNet) => "choose fewer channels (network.width) or a smaller network",
-        _ => "choose a smaller network (`formant networks` lists them)",
+        Some(Family::Fixed | Family::Convolutional) | None => {
+            "choose a smaller network (`formant networks` lists them)"
+        }
     };
     if footprint.with_workers(1).saturating_sub(footprint.batch) <= there {
         return format!("make train.batch smaller, or {network}");
@@ -48,6 +54,8 @@ fn remedy(plan: &RunPlan, footprint: &Footprint, there: u64) -> String {
 mod tests {
     use super::*;
     use crate::{Experiment, Override};
+    use formant_methods::Zoo;
+    use formant_runtime::RunPlan;
 
     const GIB: u64 = 1 << 30;
 
@@ -58,8 +66,16 @@ mod tests {
              [[method]]\nname = \"fedavg\"\n"
         );
         let threads = Override::new(&["runtime", "threads"], threads as i64);
-        let experiment = Experiment::parse(&text.parse().unwrap(), &[threads]).unwrap();
+        let experiment = parse(&text, &[threads]);
         experiment.plan_with(experiment.federation().unwrap(), None).unwrap()
+    }
+
+    fn parse(text: &str, overrides: &[Override]) -> Experiment {
+        Experiment::parse(&text.parse().unwrap(), overrides, &Zoo::standard()).unwrap()
+    }
+
+    fn check(plan: &RunPlan, there: Option<u64>) -> Result<(), ExperimentError> {
+        super::check(&plan.header, &Footprint::of(plan), there)
     }
 
     fn refusal(plan: &RunPlan, there: u64) -> String {
@@ -110,7 +126,7 @@ mod tests {
 
     #[test]
     fn what_small_and_large_machines_run_is_let_through() {
-        let quickstart = Experiment::parse(&crate::QUICKSTART.parse().unwrap(), &[]).unwrap();
+        let quickstart = parse(crate::QUICKSTART, &[]);
         let quickstart = quickstart.plan_with(quickstart.federation().unwrap(), None).unwrap();
         check(&quickstart, Some(GIB / 4)).unwrap();
         check(&plan("name = \"resnet50\"", "batch = 64", 2), Some(12 * GIB)).unwrap();

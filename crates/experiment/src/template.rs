@@ -1,12 +1,12 @@
 //! The commented experiment file that `formant init` writes, drawn up from the key tables.
 
-use crate::keys::SECTIONS;
+use crate::section::SECTIONS;
 use formant_methods::Zoo;
 use formant_methods::schema::Key;
 use std::fmt::Write as _;
 
 /// A complete experiment with every key, its default, its range and its meaning.
-pub fn template() -> String {
+pub fn template(zoo: &Zoo) -> String {
     let mut text = String::from(
         "# An experiment of Formant. Run it with: formant run experiment.toml\n\
          # Every key is shown with its default; a key behind # is unset.\n\
@@ -25,7 +25,7 @@ pub fn template() -> String {
         "# The methods to compare, one [[method]] each. Any key of [train] can be set for one method\n\
          # alone: train = { learning_rate = 0.1 }. A label tells two settings of one method apart.\n",
     );
-    for entry in Zoo::standard().entries() {
+    for entry in zoo.entries() {
         let _ = writeln!(text, "\n# {} ({}): {}", entry.title, entry.citation, entry.summary);
         let _ = writeln!(text, "[[method]]\nname = \"{}\"", entry.name);
         for key in entry.keys {
@@ -46,19 +46,19 @@ fn write_key(text: &mut String, key: &Key) {
 
 #[cfg(test)]
 mod tests {
-    use crate::Experiment;
+    use crate::{Experiment, MethodSetting};
 
     #[test]
     fn the_template_is_a_valid_experiment_of_defaults() {
-        let table = super::template().parse().unwrap();
-        let from_template = Experiment::parse(&table, &[]).unwrap();
-        let methods: Vec<_> = from_template.methods().iter().map(|m| m.name.as_str()).collect();
         let zoo = formant_methods::Zoo::standard();
-        let zoo: Vec<_> = zoo.entries().iter().map(|e| e.name).collect();
-        assert_eq!(methods, zoo);
+        let table = super::template(&zoo).parse().unwrap();
+        let from_template = Experiment::parse(&table, &[], &zoo).unwrap();
+        let methods: Vec<_> = from_template.methods.iter().map(MethodSetting::name).collect();
+        let names: Vec<_> = zoo.entries().iter().map(|e| e.name).collect();
+        assert_eq!(methods, names);
         let bare: Vec<_> =
-            zoo.iter().map(|name| format!("[[method]]\nname = \"{name}\"")).collect();
+            names.iter().map(|name| format!("[[method]]\nname = \"{name}\"")).collect();
         let bare = bare.join("\n").parse().unwrap();
-        assert_eq!(from_template, Experiment::parse(&bare, &[]).unwrap());
+        assert_eq!(from_template, Experiment::parse(&bare, &[], &zoo).unwrap());
     }
 }

@@ -1,6 +1,101 @@
 //! Sizes, rates and times as people write them.
 
 use core::time::Duration;
+use formant_methods::schema::Form;
+use serde::{Deserialize, Serialize};
+
+/// Bytes, written with a unit.
+///
+/// ```
+/// use formant_experiment::units::Size;
+/// assert_eq!(String::from(Size(512 << 20)), "512MiB");
+/// assert_eq!(Size::try_from("2GB".to_owned()), Ok(Size(2_000_000_000)));
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Size(pub u64);
+
+/// Bytes a second.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Rate(pub f64);
+
+/// How long something takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Span(pub Duration);
+
+impl From<Size> for String {
+    fn from(Size(bytes): Size) -> Self {
+        let units = [("TiB", 40), ("GiB", 30), ("MiB", 20), ("KiB", 10)];
+        let whole = units.into_iter().find(|(_, bits)| bytes > 0 && bytes % (1 << bits) == 0);
+        whole.map_or(bytes.to_string(), |(unit, bits)| format!("{}{unit}", bytes >> bits))
+    }
+}
+
+impl From<Rate> for String {
+    fn from(Rate(rate): Rate) -> Self {
+        format!("{rate}B")
+    }
+}
+
+impl From<Span> for String {
+    fn from(Span(time): Span) -> Self {
+        format!("{}s", time.as_secs_f64())
+    }
+}
+
+impl TryFrom<String> for Size {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        bytes(&text).map(|bytes| Self(bytes as u64)).ok_or_else(|| unlike(&text, &SIZE))
+    }
+}
+
+impl TryFrom<String> for Rate {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        rate(&text).map(Self).ok_or_else(|| unlike(&text, &MAYBE_RATE))
+    }
+}
+
+impl TryFrom<String> for Span {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        duration(&text).map(Self).ok_or_else(|| unlike(&text, &TIME))
+    }
+}
+
+fn unlike(text: &str, form: &Form) -> String {
+    format!("\"{text}\" is not {}", form.description)
+}
+
+/// A size.
+pub const SIZE: Form = Form {
+    description: "a size such as \"1GiB\", \"512MiB\" or \"2GB\"",
+    accepts: |text| bytes(text).is_some(),
+};
+
+/// A rate, or nothing for no limit.
+pub const MAYBE_RATE: Form = Form {
+    description: "bytes or bits a second such as \"1MB\" or \"8Mbit\"",
+    accepts: |text| text.is_empty() || rate(text).is_some(),
+};
+
+/// A time, which may be none.
+pub const TIME: Form = Form {
+    description: "a time such as \"50ms\" or \"2s\"",
+    accepts: |text| text.is_empty() || duration(text).is_some(),
+};
+
+/// A time that passes, or nothing for never.
+pub const MAYBE_TIME: Form = Form {
+    description: "a time such as \"60s\" or \"5min\"",
+    accepts: |text| text.is_empty() || duration(text).is_some_and(|time| !time.is_zero()),
+};
 
 /// Splits "512 MiB" into a number and a unit in lower case.
 fn parts(given: &str) -> Option<(f64, String)> {

@@ -1,44 +1,16 @@
-//! From an experiment to a plan that the simulator can run: data loaded and divided, network and
-//! methods built. Whatever can fail fails here, before any work.
+//! From an experiment to a plan that can be run: data loaded and divided, the network built. Whatever
+//! can fail fails here, before any work.
 
-use crate::experiment::{integer, number, text};
-use crate::{Experiment, ExperimentError, MethodSetting, room};
-use formant_data::{Dataset, Federation, Partition, PartitionPlan, Split};
+use crate::{Experiment, ExperimentError, OneMethod, combination, room};
+use formant_data::{ClientData, Dataset, Federation};
 use formant_federation::Protocol;
-use formant_methods::{PhaseSettings, Zoo};
 use formant_model::Card;
-use formant_numerics::{Cpu, NetworkSpec, Part, Sgd};
+use formant_numerics::{Cpu, Engine, Part};
 use formant_runtime::event::{ClientSize, FORMAT, MethodInfo, RunStarted};
-use formant_runtime::{Evaluation, Keep, MethodPlan, PhasePlan, RunPlan};
-use std::path::Path;
-use std::sync::Arc;
+use formant_runtime::{Footprint, Load, RunPlan, Scored, Task};
 use toml::{Table, Value};
 
 impl Experiment {
-    /// Loads the data and divides it among the clients.
-    pub fn federation(&self) -> Result<Federation, ExperimentError> {
-        let dir = self.data.get("dir").and_then(Value::as_str).map(Path::new);
-        let dataset = Dataset::load(text(&self.data, "dataset"), dir)?;
-        let optional = |key: &str| self.data.get(key).and_then(Value::as_integer);
-        let partition = match text(&self.data, "partition") {
-            "iid" => Partition::Iid,
-            "pathological" => Partition::Pathological {
-                classes_per_client: integer(&self.data, "classes_per_client") as usize,
-            },
-            _ => Partition::Dirichlet { alpha: number(&self.data, "alpha") },
-        };
-        let plan = PartitionPlan {
-            clients: integer(&self.data, "clients") as usize,
-            partition,
-            samples: optional("samples").map(|s| s as usize),
-            min_samples: integer(&self.data, "min_samples") as usize,
-            train_fraction: number(&self.data, "train_fraction"),
-            validation_fraction: number(&self.data, "validation_fraction"),
-            seed: optional("seed").map_or(self.seed(), |seed| seed as u64),
-        };
-        Ok(Federation::new(Arc::new(dataset), &plan)?)
-    }
-
     /// Wires everything up.
     pub fn plan(&self) -> Result<RunPlan, ExperimentError> {
         self.plan_on(self.federation()?)
@@ -56,159 +28,176 @@ impl Experiment {
         federation: Federation,
         memory: Option<u64>,
     ) -> Result<RunPlan, ExperimentError> {
-        let spec = self.network_spec()?;
-        let network = spec.build(federation.dataset.shape, federation.dataset.classes)?;
-        let parameters = network.layout().parameters();
-        let card = self.card(&spec, &federation.dataset);
-        let split = match text(&self.evaluation, "split") {
-            "validation" => Split::Validation,
-            _ => Split::Test,
+        combination::check_clock(self)?;
+        let engine = self.engine(&federation.dataset)?;
+        let sizes = federation.clients.iter().map(|data| Some(self.size_of(data))).collect();
+        let clients = federation.clients.len();
+        let plan = RunPlan {
+            header: self.header(&federation.dataset, &*engine, sizes),
+            card: self.card(&federation.dataset),
+            engine,
+            federation,
+            methods: self.methods.iter().map(|method| method.plan(&self.training)).collect(),
+            seed: self.seed,
+            rounds: self.rounds,
+            protocol: Protocol { clients, ..self.protocol() },
+            profile: self.profile(),
+            evaluation: self.evaluation.plan(),
+            checkpoint_every: self.runtime.checkpoint_every,
+            threads: self.runtime.threads(),
+            memory: self.runtime.memory.0,
+            keep: self.runtime.keep,
+            keep_limit: self.runtime.keep_limit.0,
         };
-        let methods = self.methods.iter().map(method_plan).collect::<Result<Vec<_>, _>>()?;
-        let lacking = methods.iter().map(|plan| plan.method.entry()).find(|entry| entry.needs_body);
-        if let Some(entry) = lacking
+        room::check(&plan.header, &Footprint::of(&plan), memory)?;
+        Ok(plan)
+    }
+
+    /// What trains the network on the samples of a dataset, if all methods can have it trained.
+    fn engine(&self, dataset: &Dataset) -> Result<Box<dyn Engine>, ExperimentError> {
+        let network = self.network.build(dataset.shape, dataset.classes)?;
+        let entries = self.methods.iter().map(|setting| setting.method.method.entry());
+        if let Some(entry) = entries.into_iter().find(|entry| entry.needs_body)
             && network.layout().range(Part::Body).is_empty()
         {
-            let (network, title) = (text(&self.network, "name"), entry.title);
+            let (network, title) = (&self.network.name, entry.title);
             return Err(ExperimentError::combination(
                 format!("{title} shares the body of a network, and `{network}` is all head"),
                 "choose a network with hidden layers, such as mlp or lenet5",
             ));
         }
-        let header = self.header(&federation, parameters, split, &methods);
-        let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-        let threads = self.runtime.get("threads").and_then(Value::as_integer);
-        let clients = federation.clients.len();
-        let plan = RunPlan {
-            header,
-            engine: Box::new(Cpu::new(network)),
-            federation,
-            methods,
-            seed: self.seed(),
-            rounds: self.rounds(),
-            protocol: Protocol { clients, ..self.protocol()? },
-            profile: self.profile()?,
-            evaluation: Evaluation { every: integer(&self.evaluation, "every") as usize, split },
-            checkpoint_every: integer(&self.runtime, "checkpoint_every") as usize,
-            threads: threads.map_or(cores, |t| t as usize),
-            memory: self.memory()?,
-            keep: match text(&self.runtime, "keep") {
-                "none" => Keep::None,
-                "generic" => Keep::Generic,
-                _ => Keep::All,
-            },
-            keep_limit: self.keep_limit()?,
-            card,
-        };
-        room::check(&plan, memory)?;
-        Ok(plan)
+        Ok(Box::new(Cpu::new(network)))
     }
 
     /// What all model files of the run say alike.
-    fn card(&self, spec: &NetworkSpec, dataset: &Dataset) -> Card {
+    fn card(&self, dataset: &Dataset) -> Card {
         Card {
-            network: spec.complete(dataset.shape),
+            network: self.network.complete(dataset.shape),
             input: dataset.shape,
             normalisation: dataset.train.normalisation().to_vec(),
             classes: dataset.class_names.clone(),
             dataset: dataset.name.clone(),
-            experiment: self.name().into(),
-            seed: self.seed(),
+            experiment: self.name.clone(),
+            seed: self.seed,
             ..Card::default()
         }
     }
 
-    fn network_spec(&self) -> Result<NetworkSpec, ExperimentError> {
-        self.network.clone().try_into().map_err(|error: toml::de::Error| ExperimentError::Syntax {
-            origin: "section [network]".into(),
-            reason: error.to_string(),
-        })
+    fn size_of(&self, data: &ClientData) -> ClientSize {
+        ClientSize { train: data.train.len(), test: self.evaluation.split.of(data).len() }
     }
 
     fn header(
         &self,
-        federation: &Federation,
-        parameters: usize,
-        split: Split,
-        methods: &[MethodPlan],
+        dataset: &Dataset,
+        engine: &dyn Engine,
+        clients: Vec<Option<ClientSize>>,
     ) -> RunStarted {
-        let sizes: Vec<ClientSize> = federation
-            .clients
-            .iter()
-            .map(|c| ClientSize { train: c.train.len(), test: c.size(split) })
-            .collect();
-        let global_test = match split {
-            Split::Validation => sizes.iter().map(|s| s.test).sum(),
-            _ => federation.dataset.test.len(),
-        };
+        let methods = self.methods.iter().map(|setting| {
+            let entry = setting.method.method.entry();
+            let own_label = setting.label == entry.name;
+            MethodInfo {
+                label: setting.label.clone(),
+                name: entry.name.into(),
+                title: if own_label { entry.title.into() } else { setting.label.clone() },
+                generic: entry.generic,
+                personal: entry.personal,
+                hyper_parameters: json(&setting.method.parameters),
+                degenerate: setting.method.degenerate.clone(),
+            }
+        });
         RunStarted {
             format: FORMAT,
             formant: env!("CARGO_PKG_VERSION").into(),
-            name: self.name().into(),
-            seed: self.seed(),
-            rounds: self.rounds(),
+            name: self.name.clone(),
+            seed: self.seed,
+            rounds: self.rounds,
             config: json(&self.to_table()),
-            network: text(&self.network, "name").into(),
-            parameters,
-            dataset: federation.dataset.name.clone(),
-            split: text(&self.evaluation, "split").into(),
-            global_test,
-            clients: sizes,
-            methods: self
-                .methods
-                .iter()
-                .zip(methods)
-                .map(|(setting, plan)| {
-                    let entry = plan.method.entry();
-                    let own_label = setting.label == setting.name;
-                    MethodInfo {
-                        label: setting.label.clone(),
-                        name: setting.name.clone(),
-                        title: if own_label { entry.title.into() } else { setting.label.clone() },
-                        generic: entry.generic,
-                        personal: entry.personal,
-                        hyper_parameters: json(&setting.parameters),
-                        degenerate: degenerate(setting),
-                    }
-                })
-                .collect(),
+            network: self.network.name.clone(),
+            parameters: engine.network().layout().parameters(),
+            dataset: dataset.name.clone(),
+            split: self.evaluation.split.word().into(),
+            global_test: match self.evaluation.split {
+                Scored::Validation => clients.iter().flatten().map(|size| size.test).sum(),
+                Scored::Test => dataset.test.len(),
+            },
+            clients,
+            methods: methods.collect(),
         }
     }
 }
 
-fn method_plan(setting: &MethodSetting) -> Result<MethodPlan, ExperimentError> {
-    let method = Zoo::standard().build(&setting.name, &setting.parameters)?.method;
-    let train = &setting.train;
-    let rate = number(train, "learning_rate");
-    let personal_rate =
-        train.get("personal_learning_rate").and_then(Value::as_float).unwrap_or(rate);
-    let phase = |epochs: &str, rate: f64, cost: &str| PhasePlan {
-        first: PhaseSettings {
-            epochs: integer(train, epochs) as usize,
-            batch: integer(train, "batch") as usize,
-            sgd: Sgd {
-                learning_rate: rate as f32,
-                momentum: number(train, "momentum") as f32,
-                weight_decay: number(train, "weight_decay") as f32,
-                clip: train.get("clip").and_then(Value::as_float).map(|c| c as f32),
-            },
-        },
-        decay: number(train, "decay"),
-        cost: number(train, cost),
-    };
-    Ok(MethodPlan {
-        label: setting.label.clone(),
-        method,
-        shared: phase("epochs", rate, "cost"),
-        personal: phase("personal_epochs", personal_rate, "personal_cost"),
-    })
+/// Who on a network wires an experiment up.
+#[derive(Debug, Clone, Copy)]
+pub enum Side<'a> {
+    /// The server: it has no client's data.
+    Server,
+    /// A client: it has its own.
+    Client {
+        /// Its place among the clients.
+        place: usize,
+        /// Its samples.
+        data: &'a ClientData,
+    },
 }
 
-fn degenerate(setting: &MethodSetting) -> Option<String> {
-    Zoo::standard().build(&setting.name, &setting.parameters).ok()?.degenerate
+impl OneMethod {
+    /// Wires up what a server or a client of the network computes, with the first line of its log. The
+    /// dataset has the images that are there, if any.
+    pub fn task(
+        &self,
+        dataset: &Dataset,
+        side: Side<'_>,
+    ) -> Result<(Task, RunStarted), ExperimentError> {
+        let engine = self.engine(dataset)?;
+        // Nobody knows what others hold.
+        let mut sizes = vec![None; self.data.clients];
+        if let Side::Client { place, data } = side
+            && let Some(own) = sizes.get_mut(place)
+        {
+            *own = Some(self.size_of(data));
+        }
+        let header = self.header(dataset, &*engine, sizes);
+        let method = self.method().plan(&self.training);
+        let held = match side {
+            Side::Server => 0,
+            Side::Client { data, .. } => data.train.len(),
+        };
+        let own = header.clients.iter().flatten().map(|size| size.test);
+        let load = Load {
+            engine: &*engine,
+            methods: if held > 0 { std::slice::from_ref(&method) } else { &[] },
+            held,
+            scored: own.fold(header.global_test, usize::max),
+            workers: 1,
+        };
+        room::check(&header, &Footprint::under(&load), formant_runtime::available())?;
+        let task = Task {
+            rules: method.rules(self.protocol()),
+            method,
+            engine,
+            seed: self.seed,
+            rounds: self.rounds,
+            evaluation: self.evaluation.plan(),
+            card: self.card(dataset),
+        };
+        Ok((task, header))
+    }
 }
 
-/// TOML has no null and JSON no dates; nothing else is lost.
+/// A table of an experiment as JSON; it holds no dates, and no number that is not finite.
 fn json(table: &Table) -> serde_json::Value {
-    serde_json::to_value(table).unwrap_or_default()
+    table.iter().map(|(key, value)| (key.clone(), json_value(value))).collect()
+}
+
+fn json_value(value: &Value) -> serde_json::Value {
+    match value {
+        Value::String(text) => text.as_str().into(),
+        Value::Integer(number) => (*number).into(),
+        Value::Float(number) => (*number).into(),
+        Value::Boolean(flag) => (*flag).into(),
+        Value::Datetime(date) => date.to_string().into(),
+        Value::Array(values) => values.iter().map(json_value).collect(),
+        Value::Table(table) => json(table),
+    }
 }

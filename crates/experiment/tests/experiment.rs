@@ -1,12 +1,16 @@
 //! Files and command-line changes become experiments, and experiments become files again.
 #![expect(clippy::unwrap_used, reason = "what a test cannot do without, it may insist on")]
 
-use formant_experiment::{Experiment, Override, QUICKSTART, choose_methods, template};
+use formant_experiment::{
+    Experiment, Override, QUICKSTART, SPEEDUP, Training, choose_methods, template,
+};
+use formant_methods::Zoo;
 use toml::Table;
 
 fn parse(text: &str, set: &[&str]) -> Result<Experiment, String> {
     let overrides: Vec<_> = set.iter().map(|s| Override::parse(s).unwrap()).collect();
-    Experiment::parse(&text.parse().unwrap(), &overrides).map_err(|error| error.to_string())
+    let zoo = Zoo::standard();
+    Experiment::parse(&text.parse().unwrap(), &overrides, &zoo).map_err(|error| error.to_string())
 }
 
 const TWO: &str = "
@@ -22,8 +26,9 @@ label = \"mine\"
 
 #[test]
 fn a_resolved_experiment_reads_back_as_itself() {
-    for text in [QUICKSTART.to_owned(), template(), TWO.to_owned()] {
-        let experiment = parse(&text, &[]).unwrap();
+    let template = template(&Zoo::standard());
+    for text in [QUICKSTART, SPEEDUP, &template, TWO] {
+        let experiment = parse(text, &[]).unwrap();
         let written = toml::to_string(&experiment.to_table()).unwrap();
         assert_eq!(parse(&written, &[]).unwrap(), experiment, "{written}");
     }
@@ -40,14 +45,12 @@ fn the_built_in_experiment_can_be_run_and_swept() {
 #[test]
 fn a_methods_own_settings_lie_over_those_of_all() {
     let experiment = parse(TWO, &["train.batch=3", "method.train.momentum=0.5"]).unwrap();
-    let [ditto, mine] = experiment.methods() else { panic!("two methods") };
-    let value = |table: &Table, key: &str| table.get(key).unwrap().to_string();
-    for (method, epochs) in [(ditto, "7"), (mine, "2")] {
-        assert_eq!(value(&method.train, "epochs"), epochs);
-        assert_eq!(value(&method.train, "learning_rate"), "0.3");
-        assert_eq!(value(&method.train, "batch"), "3");
-        assert_eq!(value(&method.train, "momentum"), "0.5");
-    }
+    let all = &experiment.training;
+    assert_eq!((all.learning_rate, all.batch, all.momentum, all.epochs), (0.3, 3, 0.0, 2));
+    let [ditto, mine] = &*experiment.methods else { panic!("two methods") };
+    let own = Training { momentum: 0.5, ..all.clone() };
+    assert_eq!(ditto.training, Some(Training { epochs: 7, ..own.clone() }));
+    assert_eq!(mine.training_beside(all), &own);
     let plan = experiment.plan().unwrap();
     assert_eq!(plan.methods[0].shared.first.epochs, 7);
     assert_eq!(plan.methods[1].personal.first.sgd.learning_rate, 0.3);
@@ -58,7 +61,7 @@ fn a_change_reaches_every_method_that_has_the_key_or_the_one_that_is_named() {
     let lambda = |set: &[&str]| -> Vec<String> {
         let text = "[[method]]\nname = \"scd\"\n[[method]]\nname = \"scd\"\nlabel = \"b c\"\n[[method]]\nname = \"local\"";
         let experiment = parse(text, set).unwrap();
-        let own = experiment.methods().iter().filter_map(|m| m.parameters.get("lambda_p"));
+        let own = experiment.methods.iter().filter_map(|m| m.method.parameters.get("lambda_p"));
         own.map(ToString::to_string).collect()
     };
     assert_eq!(lambda(&["method.lambda_p=3"]), ["3.0", "3.0"]);
@@ -68,11 +71,12 @@ fn a_change_reaches_every_method_that_has_the_key_or_the_one_that_is_named() {
 #[test]
 fn methods_are_chosen_by_label_or_from_the_zoo() {
     let mut table: Table = TWO.parse().unwrap();
-    choose_methods(&mut table, &["mine".into(), "local".into()]).unwrap();
-    let experiment = Experiment::parse(&table, &[]).unwrap();
-    let chosen: Vec<_> = experiment.methods().iter().map(|m| (&*m.label, &*m.name)).collect();
+    let zoo = Zoo::standard();
+    choose_methods(&mut table, &["mine".into(), "local".into()], &zoo).unwrap();
+    let experiment = Experiment::parse(&table, &[], &zoo).unwrap();
+    let chosen: Vec<_> = experiment.methods.iter().map(|m| (&*m.label, m.name())).collect();
     assert_eq!(chosen, [("mine", "scd"), ("local", "local")]);
-    let error = choose_methods(&mut table, &["mien".into()]).unwrap_err().to_string();
+    let error = choose_methods(&mut table, &["mien".into()], &zoo).unwrap_err().to_string();
     assert!(error.starts_with("unknown method `mien`"), "{error}");
 }
 

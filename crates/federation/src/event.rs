@@ -1,7 +1,6 @@
 //! What happens to the server, and what follows from it.
 
-use crate::{Role, Time};
-use serde::{Deserialize, Serialize};
+use crate::{Refusal, Role, Time};
 
 /// What happens to the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -99,17 +98,4 @@ pub enum Action {
         /// Whom.
         client: usize,
     },
-}
-
-/// Why an upload does not count.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Refusal {
-    /// There is no such client.
-    Unknown,
-    /// The client was not asked for this round.
-    NotAsked,
-    /// The round has closed.
-    Late,
-    /// The run is over.
-    Over,
 }

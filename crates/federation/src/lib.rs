@@ -11,12 +11,14 @@
 
 mod event;
 mod protocol;
+mod refusal;
 mod server;
 mod session;
 mod time;
 
-pub use event::{Action, Event, Refusal};
+pub use event::{Action, Event};
 pub use protocol::{Late, Personal, Protocol, Role, Schedule, Until};
-pub use server::Server;
+pub use refusal::Refusal;
+pub use server::{Server, Verdict};
 pub use session::{Session, SessionAction, SessionEvent};
 pub use time::Time;

@@ -1,7 +1,12 @@
 //! The server's half: who is asked, which uploads count, when a round closes.
 
+mod closing;
 mod fitness;
-use crate::{Action, Event, Late, Protocol, Refusal, Role, Schedule, Time};
+mod verdict;
+
+pub use verdict::Verdict;
+
+use crate::{Action, Event, Protocol, Refusal, Role, Schedule, Time};
 use formant_numerics::{Rng, Stream};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -54,13 +59,16 @@ struct Member {
     due: Option<(u64, Role)>,
 }
 
+/// Who answers, and which round.
+#[derive(Clone, Copy)]
+struct Answer {
+    client: usize,
+    round: u64,
+}
+
 /// Open rounds of a client that are remembered: the oldest, which it may be at work with, and the
 /// newest few, of which it will take the last.
 const REMEMBERED: usize = 8;
-
-/// Deadlines without anybody who could answer, until the run is given up: others may be on their way
-/// back.
-const PATIENCE: u32 = 3;
 
 impl Server {
     /// A server before its first round.
@@ -171,8 +179,12 @@ impl Server {
                     member.present = false;
                 }
             }
-            Event::Uploaded { client, round } => self.uploaded(now, (client, round), &mut actions),
-            Event::Failed { client, round } => self.failed(now, (client, round), &mut actions),
+            Event::Uploaded { client, round } => {
+                self.uploaded(now, Answer { client, round }, &mut actions);
+            }
+            Event::Failed { client, round } => {
+                self.failed(now, Answer { client, round }, &mut actions);
+            }
             Event::Tick => self.close_if_due(now, &mut actions),
             Event::Aggregated { round } => {
                 if self.phase == Phase::Aggregating && round == self.round {
@@ -199,49 +211,42 @@ impl Server {
         }
     }
 
-    fn uploaded(&mut self, now: Time, (client, round): (usize, u64), actions: &mut Vec<Action>) {
-        let refuse = |reason| Action::Refuse { client, round, reason };
-        let Some(member) = self.members.get_mut(client) else {
-            actions.push(refuse(Refusal::Unknown));
-            return;
-        };
-        if round <= member.answered && !member.open.contains(&round) {
-            // Kept already and the client has missed it, or void since it has answered a newer round.
-            actions.push(Action::Acknowledge { client, round });
+    fn uploaded(&mut self, now: Time, answer: Answer, actions: &mut Vec<Action>) {
+        let Answer { client, round } = answer;
+        match self.verdict(client, round) {
+            Verdict::Acknowledge => actions.push(Action::Acknowledge { client, round }),
+            Verdict::Refuse(reason) => {
+                if reason == Refusal::Late {
+                    self.members[client].open.remove(&round);
+                }
+                actions.push(Action::Refuse { client, round, reason });
+            }
+            Verdict::Accept => {
+                let member = &mut self.members[client];
+                member.answered = member.answered.max(round);
+                // It goes on with newer rounds only.
+                member.open = member.open.split_off(&(round + 1));
+                member.settle(round);
+                self.accepted.insert((client, round));
+                self.fresh += usize::from(round == self.round);
+                self.fruitless = 0;
+                actions.push(Action::Accept { client, round });
+                self.freed(now, client, actions);
+            }
+        }
+    }
+
+    fn failed(&mut self, now: Time, answer: Answer, actions: &mut Vec<Action>) {
+        let Answer { client, round } = answer;
+        if client >= self.members.len() {
             return;
         }
-        if !member.open.contains(&round) {
-            actions.push(refuse(Refusal::NotAsked));
-            return;
-        }
-        if matches!(self.phase, Phase::Finished | Phase::Abandoned) {
-            actions.push(refuse(Refusal::Over));
-            return;
-        }
-        let closed = round < self.round || self.phase != Phase::Collecting;
-        member.open.remove(&round);
-        if closed && !self.is_buffered() && self.protocol.late == Late::Drop {
-            actions.push(refuse(Refusal::Late));
+        actions.push(Action::Acknowledge { client, round });
+        if !self.failure_changes(client, round) {
             return;
         }
         let member = &mut self.members[client];
-        member.answered = member.answered.max(round);
-        // It goes on with newer rounds only.
-        member.open = member.open.split_off(&round);
-        member.settle(round);
-        self.accepted.insert((client, round));
-        self.fresh += usize::from(round == self.round);
-        self.fruitless = 0;
-        actions.push(Action::Accept { client, round });
-        self.freed(now, client, actions);
-    }
-
-    fn failed(&mut self, now: Time, (client, round): (usize, u64), actions: &mut Vec<Action>) {
-        let Some(member) = self.members.get_mut(client) else { return };
-        actions.push(Action::Acknowledge { client, round });
-        if !member.open.remove(&round) {
-            return;
-        }
+        member.open.remove(&round);
         member.settle(round);
         if self.is_buffered() || round == self.round {
             self.failed.insert(client);
@@ -360,72 +365,6 @@ impl Server {
             self.asked.remove(&client);
             self.members[client].due = None;
         }
-    }
-
-    /// Closes the open round if enough uploads are there, or if its time is up and there are any.
-    fn close_if_due(&mut self, now: Time, actions: &mut Vec<Action>) {
-        if self.phase != Phase::Collecting {
-            return;
-        }
-        let (enough, hopeless) = if let Schedule::Buffered { size } = self.protocol.schedule {
-            let nobody = self.asked.is_empty() && self.idle().next().is_none();
-            (self.accepted.len() >= size, nobody)
-        } else {
-            let mut able = self.able();
-            if able == 0 && self.idle().next().is_some() {
-                // Everybody who was asked has failed: others are asked in their place.
-                self.top_up(actions);
-                able = self.able();
-            }
-            (able > 0 && self.fresh >= self.protocol.needed(able), able == 0)
-        };
-        let overdue = self.deadline.is_some_and(|deadline| deadline <= now);
-        if enough || (overdue || hopeless) && !self.accepted.is_empty() {
-            self.ordered = std::mem::take(&mut self.accepted).into_iter().collect();
-            self.phase = Phase::Aggregating;
-            self.deadline = None;
-            actions.push(self.order());
-        } else if hopeless || overdue && self.is_fruitless() {
-            self.phase = Phase::Abandoned;
-            self.deadline = None;
-            actions.push(Action::Abandon { round: self.round });
-            self.dismiss(actions);
-        } else if overdue {
-            self.extend(now, actions);
-        }
-    }
-
-    /// Clients that were asked and can still answer.
-    fn able(&self) -> usize {
-        if self.failed.is_empty() {
-            self.asked.len()
-        } else {
-            self.asked.difference(&self.failed).count()
-        }
-    }
-
-    /// Whether, for some deadlines now, some clients have failed and no other is there. An empty room
-    /// is waited for.
-    fn is_fruitless(&mut self) -> bool {
-        self.fruitless = if self.all_present_failed() { self.fruitless + 1 } else { 0 };
-        self.fruitless >= PATIENCE
-    }
-
-    fn all_present_failed(&self) -> bool {
-        let mut present = (0..self.members.len()).filter(|client| self.members[*client].present);
-        let first = present.next();
-        first.into_iter().chain(present).all(|client| self.failed.contains(&client))
-            && first.is_some()
-    }
-
-    /// Nothing has come in time: the round goes on, and clients that are gone are not waited for;
-    /// others are asked in their place.
-    fn extend(&mut self, now: Time, actions: &mut Vec<Action>) {
-        self.deadline = self.protocol.deadline.map(|after| now + after);
-        actions.extend(self.deadline.map(|at| Action::Wake { at }));
-        let (members, failed) = (&self.members, &self.failed);
-        self.asked.retain(|client| members[*client].present || failed.contains(client));
-        self.top_up(actions);
     }
 
     /// Tells everybody who is there that the run is over.

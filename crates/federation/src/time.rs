@@ -14,7 +14,7 @@ impl Time {
     /// The beginning.
     pub const ZERO: Self = Self(0);
 
-    /// A time in seconds. What is negative or no number is the beginning.
+    /// A time in seconds. A negative one, or NaN, is the beginning.
     pub fn from_seconds(seconds: f64) -> Self {
         // A float's conversion saturates: nothing overflows before 584 years.
         Self((seconds * 1e9).round() as u64)

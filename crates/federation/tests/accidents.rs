@@ -6,7 +6,7 @@
 use core::time::Duration;
 use formant_federation::{
     Action, Event, Late, Personal, Protocol, Schedule, Server, Session, SessionAction,
-    SessionEvent, Time, Until,
+    SessionEvent, Time, Until, Verdict,
 };
 use formant_numerics::{Rng, Stream};
 use std::collections::{BTreeMap, BTreeSet};
@@ -89,8 +89,33 @@ impl World {
     }
 
     fn tell_server(&mut self, event: Event) {
+        self.compare_with_questions();
         let actions = self.server.handle(self.now, event);
         self.serve(actions);
+    }
+
+    /// Asks the server about an answer that may or may not have been sent, and compares with what a
+    /// copy of it then does.
+    fn compare_with_questions(&mut self) {
+        // Also of a client and of rounds that there are not.
+        let client = self.rng.below(self.clients.len() + 1);
+        let round = self.rng.below(self.server.round() as usize + 3) as u64;
+        let kept = |server: &Server| server.kept().collect::<BTreeSet<_>>();
+        let mut copy = self.server.clone();
+        let first = copy.handle(self.now, Event::Uploaded { client, round }).into_iter().next();
+        let expected = match self.server.verdict(client, round) {
+            Verdict::Accept => Action::Accept { client, round },
+            Verdict::Acknowledge => Action::Acknowledge { client, round },
+            Verdict::Refuse(reason) => Action::Refuse { client, round, reason },
+        };
+        assert_eq!(first, Some(expected), "{client} {round} {:?}", self.server);
+        assert_eq!(copy != self.server, self.server.upload_changes(client, round));
+        let is_new = !kept(&self.server).contains(&(client, round));
+        let is_kept = kept(&copy).contains(&(client, round));
+        assert_eq!(is_new && is_kept, self.server.verdict(client, round) == Verdict::Accept);
+        let mut copy = self.server.clone();
+        copy.handle(self.now, Event::Failed { client, round });
+        assert_eq!(copy != self.server, self.server.failure_changes(client, round));
     }
 
     /// What the server's driver does.

@@ -2,6 +2,11 @@
 //!
 //! `cargo run --release -p formant-methods --example spectral_length`
 
+#![expect(
+    clippy::disallowed_macros,
+    reason = "clippy.toml is about the library; an example prints"
+)]
+
 use formant_data::Dataset;
 use formant_numerics::{
     BatchPlan, Batches, Cpu, Descent, Differentiable, Engine, Form, Layout, Length, Model,

@@ -1,6 +1,7 @@
 //! The [`Method`] trait and the zoo, one file per paper. No clock, no threads, no I/O.
 
 mod averaging;
+mod choice;
 mod combine;
 mod ditto;
 mod entry;

@@ -3,7 +3,7 @@
 use toml::{Table, Value};
 
 /// What a key may hold.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy)]
 pub enum Kind {
     /// A number between two bounds, which belong to the range.
     Number {
@@ -26,14 +26,25 @@ pub enum Kind {
         /// Largest.
         max: i64,
     },
-    /// One of a few words.
+    /// One of a few words; [`choice!`](crate::choice) makes an enum of them.
     Choice(&'static [&'static str]),
     /// `true` or `false`.
     Flag,
     /// Any text.
     Text,
+    /// Text in a form of its own, such as a size with its unit.
+    Form(&'static Form),
     /// Whole numbers from 1.
     Integers,
+}
+
+/// A way to write something as text.
+#[derive(Debug, Clone, Copy)]
+pub struct Form {
+    /// What is written, with an example.
+    pub description: &'static str,
+    /// Whether a text has the form.
+    pub accepts: fn(&str) -> bool,
 }
 
 /// The value a key has when nobody sets it.
@@ -54,7 +65,7 @@ pub enum Default {
 }
 
 /// One key.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy)]
 pub struct Key {
     /// Its name in the file.
     pub name: &'static str,
@@ -138,6 +149,7 @@ impl Kind {
             Self::Choice(words) => format!("one of {}", quoted(words)),
             Self::Flag => "true or false".into(),
             Self::Text => "text in quotes".into(),
+            Self::Form(form) => form.description.into(),
             Self::Integers => "a list of whole numbers, each at least 1, such as [200, 100]".into(),
         }
     }
@@ -168,6 +180,7 @@ impl Kind {
             }
             Self::Flag => (Value::Boolean(value.as_bool()?), true),
             Self::Text => (Value::String(value.as_str()?.into()), true),
+            Self::Form(form) => (value.clone(), (form.accepts)(value.as_str()?)),
             Self::Integers => {
                 let list = value.as_array()?;
                 let numbers = list.iter().map(Value::as_integer).collect::<Option<Vec<_>>>()?;

@@ -38,7 +38,6 @@
 
 pub mod client;
 mod codec;
-mod durable;
 mod error;
 pub mod identity;
 mod journal;

@@ -3,8 +3,11 @@
 use crate::codec::Packing;
 use crate::error::NetworkError;
 use crate::wire::proto::{Encoding, Precision};
-use formant_experiment::{Experiment, units};
-use formant_methods::schema::{Default, Key, Kind, SchemaError, resolve, suggest};
+use formant_experiment::units::{self, Size, Span};
+use formant_experiment::{Experiment, ExperimentError, OneMethod};
+use formant_methods::schema::{Default, Form, Key, Kind, SchemaError, resolve, suggest};
+use formant_methods::{Zoo, choice};
+use serde::{Deserialize, Deserializer};
 use std::collections::HashSet;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -19,13 +22,13 @@ const fn key(name: &'static str, kind: Kind, default: Default, help: &'static st
 pub const SERVER: &[Key] = &[
     key(
         "listen",
-        Kind::Text,
+        Kind::Form(&ADDRESS),
         Default::Text("0.0.0.0:7700"),
         "where clients connect: address and port",
     ),
     key(
         "ops",
-        Kind::Text,
+        Kind::Form(&MAYBE_ADDRESS),
         Default::Text("127.0.0.1:7701"),
         "where /healthz, /metrics and /status are served, without TLS: on loopback, or empty for nowhere",
     ),
@@ -45,9 +48,9 @@ pub const SERVER: &[Key] = &[
     ),
     key(
         "max_upload",
-        Kind::Text,
+        Kind::Form(&SIZE),
         Default::Unset,
-        "largest upload, such as \"64MiB\"; without it, four times the first broadcast and 1 MiB",
+        "largest upload; without it, four times the first broadcast and 1 MiB",
     ),
     key(
         "max_norm_ratio",
@@ -57,47 +60,109 @@ pub const SERVER: &[Key] = &[
     ),
     key(
         "compress",
-        Kind::Choice(&["none", "zstd"]),
-        Default::Text("none"),
+        Kind::Choice(Compression::WORDS),
+        Default::Text(Compression::None.word()),
         "compression of broadcasts and uploads",
     ),
     key(
         "upload_precision",
-        Kind::Choice(&["f32", "f16"]),
-        Default::Text("f32"),
+        Kind::Choice(UploadPrecision::WORDS),
+        Default::Text(UploadPrecision::F32.word()),
         "f16 halves uploads and rounds their parameters",
     ),
-    key(
-        "chunk",
-        Kind::Text,
-        Default::Text("256KiB"),
-        "bytes in one message of a transfer, from 1 KiB to 2 MiB",
-    ),
+    key("chunk", Kind::Form(&CHUNK), Default::Text("256KiB"), "bytes in one message of a transfer"),
     key(
         "idle_timeout",
-        Kind::Text,
+        Kind::Form(&TIME),
         Default::Text("30s"),
         "a transfer without a chunk for so long is given up",
     ),
     key(
         "min_rate",
-        Kind::Text,
+        Kind::Form(&SIZE),
         Default::Text("1KiB"),
         "an upload that is slower than so many bytes per second, after the idle timeout, is given up",
     ),
     key(
         "rate_limit",
-        Kind::Text,
+        Kind::Form(&SIZE),
         Default::Unset,
         "most bytes per second in each direction, over all connections; without it, no limit",
     ),
     key(
         "linger",
-        Kind::Text,
+        Kind::Form(&TIME),
         Default::Text("60s"),
         "how long the server stays after the last round for clients that were away",
     ),
 ];
+
+const ADDRESS: Form = Form {
+    description: "an address and a port, such as \"0.0.0.0:7700\"",
+    accepts: |text| text.parse::<SocketAddr>().is_ok(),
+};
+
+const MAYBE_ADDRESS: Form = Form {
+    description: "an address and a port, such as \"127.0.0.1:7701\"",
+    accepts: |text| text.is_empty() || (ADDRESS.accepts)(text),
+};
+
+const SIZE: Form = Form {
+    description: "a size such as \"256KiB\" or \"2MB\"",
+    accepts: |text| parse_bytes(text).is_some(),
+};
+
+const CHUNK: Form = Form {
+    description: "a size from \"1KiB\" to \"2MiB\"",
+    accepts: |text| parse_bytes(text).is_some_and(|size| (1 << 10..=2 << 20).contains(&size)),
+};
+
+const TIME: Form = Form {
+    description: "a time such as \"30s\" or \"500ms\"",
+    accepts: |text| units::duration(text).is_some(),
+};
+
+choice! {
+    enum Compression {
+        None = "none",
+        Zstd = "zstd",
+    }
+}
+
+choice! {
+    enum UploadPrecision {
+        F32 = "f32",
+        F16 = "f16",
+    }
+}
+
+/// The section once its keys are checked and filled in.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Keys {
+    listen: SocketAddr,
+    #[serde(deserialize_with = "unless_empty")]
+    ops: Option<SocketAddr>,
+    state: PathBuf,
+    certs: PathBuf,
+    max_clients: Option<usize>,
+    max_samples: u64,
+    max_upload: Option<Size>,
+    max_norm_ratio: f64,
+    compress: Compression,
+    upload_precision: UploadPrecision,
+    chunk: Size,
+    idle_timeout: Span,
+    min_rate: Size,
+    rate_limit: Option<Size>,
+    linger: Span,
+}
+
+fn unless_empty<'d, D: Deserializer<'d>>(deserializer: D) -> Result<Option<SocketAddr>, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    let address = (!text.is_empty()).then(|| text.parse().map_err(serde::de::Error::custom));
+    address.transpose()
+}
 
 /// A server's settings, checked and filled in.
 #[derive(Debug, Clone)]
@@ -135,12 +200,12 @@ pub struct ServerSettings {
 
 impl ServerSettings {
     /// Takes `[server]` out of a server's file and reads both: the experiment, and how it is served.
-    pub fn read(path: &Path) -> Result<(Experiment, Self), NetworkError> {
-        Self::parse(&Experiment::read_table(path)?)
+    pub fn read(path: &Path, zoo: &Zoo) -> Result<(OneMethod, Self), NetworkError> {
+        Self::parse(&Experiment::read_table(path)?, zoo)
     }
 
     /// The same from a table.
-    pub fn parse(table: &Table) -> Result<(Experiment, Self), NetworkError> {
+    pub fn parse(table: &Table, zoo: &Zoo) -> Result<(OneMethod, Self), NetworkError> {
         let mut table = table.clone();
         let given = match table.remove("server") {
             None => Table::new(),
@@ -155,19 +220,12 @@ impl ServerSettings {
                 .into());
             }
         };
-        let experiment = Experiment::parse_for_network(&table, &[])?;
-        if experiment.methods().len() != 1 {
-            let labels: Vec<&str> = experiment.methods().iter().map(|m| m.label.as_str()).collect();
-            return Err(NetworkError::setting(
-                format!("a server runs one method, and the file has {}", labels.join(", ")),
-                "keep one [[method]]",
-            ));
-        }
-        let settings = Self::resolve(given, &experiment)?;
+        let experiment = OneMethod::new(Experiment::parse_for_network(&table, &[], zoo)?)?;
+        let settings = Self::resolve(given, experiment.data.clients)?;
         Ok((experiment, settings))
     }
 
-    fn resolve(mut given: Table, experiment: &Experiment) -> Result<Self, NetworkError> {
+    fn resolve(mut given: Table, clients: usize) -> Result<Self, NetworkError> {
         let names = given.remove("clients");
         let known = |key: &String| SERVER.iter().any(|k| k.name == key);
         if let Some(unknown) = given.keys().find(|key| !known(key)) {
@@ -175,45 +233,35 @@ impl ServerSettings {
             let hint = suggest(unknown, keys, "keys");
             return Err(SchemaError::Unknown { path: format!("server.{unknown}"), hint }.into());
         }
-        let table = resolve("server", SERVER, &given)?;
-        let count =
-            experiment.to_table().get("data").and_then(|data| data.get("clients")?.as_integer());
-        let clients = client_names(names, count.unwrap_or_default() as usize)?;
-        let text = |key: &str| table.get(key).and_then(Value::as_str);
-        let integer = |key: &str| table.get(key).and_then(Value::as_integer).map(|x| x as u64);
-        let chunk = bytes(&table, "chunk")?.unwrap_or_default();
-        if !(1_024..=2 * 1_024 * 1_024).contains(&chunk) {
-            return Err(wrong("chunk", text("chunk"), "from \"1KiB\" to \"2MiB\""));
-        }
-        let encoding = match text("compress") {
-            Some("zstd") => Encoding::Zstd,
-            _ => Encoding::None,
-        };
-        let precision = match text("upload_precision") {
-            Some("f16") => Precision::F16,
-            _ => Precision::F32,
-        };
+        let keys: Keys = resolve("server", SERVER, &given)?.try_into().map_err(|error| {
+            let reason = toml::de::Error::to_string(&error);
+            ExperimentError::Syntax { origin: "section [server]".into(), reason }
+        })?;
+        let clients = client_names(names, clients)?;
         Ok(Self {
-            listen: address("listen", text("listen").unwrap_or_default())?,
-            ops: match text("ops") {
-                None | Some("") => None,
-                Some(given) => Some(loopback("ops", given)?),
+            listen: keys.listen,
+            ops: keys.ops.map(loopback).transpose()?,
+            state: keys.state,
+            certs: keys.certs,
+            max_clients: keys.max_clients.unwrap_or(2 * clients.len() + 16),
+            max_samples: keys.max_samples,
+            max_upload: keys.max_upload.map(|size| size.0),
+            max_norm_ratio: keys.max_norm_ratio,
+            chunk: keys.chunk.0 as usize,
+            idle_timeout: keys.idle_timeout.0,
+            min_rate: keys.min_rate.0,
+            rate_limit: keys.rate_limit.map(|size| size.0),
+            linger: keys.linger.0,
+            packing: Packing {
+                encoding: match keys.compress {
+                    Compression::None => Encoding::None,
+                    Compression::Zstd => Encoding::Zstd,
+                },
+                precision: match keys.upload_precision {
+                    UploadPrecision::F32 => Precision::F32,
+                    UploadPrecision::F16 => Precision::F16,
+                },
             },
-            state: text("state").unwrap_or_default().into(),
-            certs: text("certs").unwrap_or_default().into(),
-            max_clients: integer("max_clients").map_or(2 * clients.len() + 16, |x| x as usize),
-            max_samples: integer("max_samples").unwrap_or(u64::MAX),
-            max_upload: bytes(&table, "max_upload")?,
-            max_norm_ratio: table
-                .get("max_norm_ratio")
-                .and_then(Value::as_float)
-                .unwrap_or(f64::MAX),
-            chunk: chunk as usize,
-            idle_timeout: duration(&table, "idle_timeout")?,
-            min_rate: bytes(&table, "min_rate")?.unwrap_or_default(),
-            rate_limit: bytes(&table, "rate_limit")?,
-            linger: duration(&table, "linger")?,
-            packing: Packing { encoding, precision },
             clients,
         })
     }
@@ -223,13 +271,15 @@ fn client_names(given: Option<Value>, count: usize) -> Result<Vec<String>, Netwo
     let Some(given) = given else {
         return Ok((0..count).map(|client| format!("client-{client:03}")).collect());
     };
-    let wrong = |value: &Value| {
-        wrong("clients", Some(&value.to_string()), "a list of names, such as [\"alice\", \"bob\"]")
-    };
-    let list = given.as_array().ok_or_else(|| wrong(&given))?;
-    let names: Option<Vec<String>> =
-        list.iter().map(|name| Some(name.as_str()?.to_owned())).collect();
-    let names = names.ok_or_else(|| wrong(&given))?;
+    let names: Option<Vec<String>> = given
+        .as_array()
+        .and_then(|list| list.iter().map(|name| Some(name.as_str()?.to_owned())).collect());
+    let names = names.ok_or_else(|| SchemaError::Type {
+        path: "server.clients".into(),
+        value: given.to_string(),
+        expected: "a list of names, such as [\"alice\", \"bob\"]".into(),
+        help: "the clients' names, in the order of their places".into(),
+    })?;
     let legal = |name: &String| {
         let letter = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
         !name.is_empty() && name.len() <= 64 && name.chars().all(letter)
@@ -256,47 +306,15 @@ fn client_names(given: Option<Value>, count: usize) -> Result<Vec<String>, Netwo
     Ok(names)
 }
 
-fn wrong(key: &str, value: Option<&str>, expected: &str) -> NetworkError {
-    SchemaError::Range {
-        path: format!("server.{key}"),
-        value: value.unwrap_or_default().to_owned(),
-        expected: expected.into(),
-        help: SERVER.iter().find(|k| k.name == key).map_or("", |k| k.help).into(),
-    }
-    .into()
-}
-
-fn address(key: &str, given: &str) -> Result<SocketAddr, NetworkError> {
-    given.parse().map_err(|_| {
-        wrong(key, Some(&format!("\"{given}\"")), "an address and a port, such as \"0.0.0.0:7700\"")
-    })
-}
-
 /// An address that only this machine can reach.
-fn loopback(key: &str, given: &str) -> Result<SocketAddr, NetworkError> {
-    let address = address(key, given)?;
+fn loopback(address: SocketAddr) -> Result<SocketAddr, NetworkError> {
     if address.ip().is_loopback() {
         return Ok(address);
     }
     Err(NetworkError::setting(
-        format!("`server.{key} = \"{given}\"` is open to other machines, and it has no TLS"),
+        format!("`server.ops = \"{address}\"` is open to other machines, and it has no TLS"),
         "use a loopback address such as \"127.0.0.1:7701\", and a proxy or a tunnel to reach it",
     ))
-}
-
-fn bytes(table: &Table, key: &str) -> Result<Option<u64>, NetworkError> {
-    let Some(given) = table.get(key).and_then(Value::as_str) else { return Ok(None) };
-    let size = parse_bytes(given);
-    size.map(Some).ok_or_else(|| {
-        wrong(key, Some(&format!("\"{given}\"")), "a size such as \"256KiB\" or \"2MB\"")
-    })
-}
-
-fn duration(table: &Table, key: &str) -> Result<Duration, NetworkError> {
-    let given = table.get(key).and_then(Value::as_str).unwrap_or_default();
-    units::duration(given).ok_or_else(|| {
-        wrong(key, Some(&format!("\"{given}\"")), "a time such as \"30s\" or \"500ms\"")
-    })
 }
 
 /// Reads `256KiB`, `2MB` or plain bytes.
@@ -316,7 +334,8 @@ mod tests {
 
     fn parse(server: &str) -> Result<ServerSettings, NetworkError> {
         let text = format!("data.clients = 2\n[[method]]\nname = \"scd\"\n[server]\n{server}");
-        ServerSettings::parse(&text.parse().unwrap()).map(|(_, settings)| settings)
+        ServerSettings::parse(&text.parse().unwrap(), &Zoo::standard())
+            .map(|(_, settings)| settings)
     }
 
     #[test]
@@ -346,7 +365,7 @@ mod tests {
             assert!(error.contains(part) && error.contains("\nhint: "), "{error}");
         }
         let two = "[[method]]\nname = \"scd\"\n[[method]]\nname = \"ditto\"".parse().unwrap();
-        let error = ServerSettings::parse(&two).unwrap_err().to_string();
+        let error = ServerSettings::parse(&two, &Zoo::standard()).unwrap_err().to_string();
         assert!(error.contains("scd, ditto"), "{error}");
     }
 }

@@ -1,8 +1,9 @@
-//! Words of the wire: the generated messages, checksums, names of reasons.
+//! Words of the wire: the generated messages, checksums, hashes.
 
 use crate::error::NetworkError;
 use bytes::Bytes;
 use formant_federation::Role;
+use formant_runtime::files::{self, Named};
 use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 
 /// The generated messages and services.
@@ -27,6 +28,12 @@ pub(crate) fn file_of(bytes: &[u8]) -> proto::File {
         bytes: bytes.len() as u64,
         hash: Bytes::copy_from_slice(&xxh3_128(bytes).to_le_bytes()).into(),
     }
+}
+
+/// The same of a file that a manifest names.
+pub(crate) fn file_named(named: &Named) -> proto::File {
+    let hash = u128::from_str_radix(&named.hash, 16).unwrap_or_default();
+    proto::File { bytes: named.bytes, hash: hash.to_le_bytes().to_vec() }
 }
 
 /// Whether these bytes are the file that was announced.
@@ -70,7 +77,7 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
 
 /// XXH3-128 of an encoded state: equal for equal bits.
 pub fn fingerprint(bytes: &[u8]) -> String {
-    format!("{:032x}", xxh3_128(bytes))
+    files::fingerprint(bytes)
 }
 
 /// What another program has sent does not make sense.

@@ -3,6 +3,12 @@
 //! Two workers on two cores should train twice as many images as one; what is missing is memory
 //! bandwidth, or a neighbour on the machine.
 
+#![expect(
+    clippy::disallowed_types,
+    clippy::disallowed_methods,
+    reason = "clippy.toml is about the library; a benchmark reads the clock and starts threads"
+)]
+
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use formant_numerics::{
     CpuWorker, Descent, Model, NetworkSpec, Objective, Part, Rng, Sgd, Shape, Stream, Tape, Worker,

@@ -5,6 +5,7 @@
 //! [`Cpu`](crate::Cpu), is the default and the oracle; bits are promised per engine.
 
 use crate::{Model, Network, NumericsError, Objective, Output, Part, Rng, Samples, Sgd};
+use serde::{Deserialize, Serialize};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Samples in one batch when a set is scored.
@@ -14,7 +15,8 @@ pub const EVALUATION_BATCH: usize = 64;
 pub trait Engine: Send + Sync {
     /// The network that models belong to.
     fn network(&self) -> &dyn Network;
-    /// Memory and whatever else one thread needs, for batches of up to so many samples.
+    /// Memory and whatever else one thread needs, for batches of up to so many samples. A worker that
+    /// scores needs room for [`EVALUATION_BATCH`].
     fn worker(&self, batch: usize) -> Box<dyn Worker>;
     /// Bytes that passes over a batch of `batch` samples take in a worker, forwards alone or backwards as
     /// well; nothing is allocated.
@@ -39,7 +41,7 @@ pub trait Worker: Send {
     ) -> Result<f64, NumericsError>;
     /// Features and logits of the batch, and its classes; the model learns nothing.
     fn look(&mut self, model: &Model) -> (Output<'_>, &[u32]);
-    /// How a model does on some samples.
+    /// How a model does on some samples. They take the place of the batch that was loaded.
     fn score(&mut self, model: &Model, samples: &dyn Samples, indices: &[u32]) -> Tally;
 
     /// Trains a model for a whole phase, from rest.
@@ -65,7 +67,7 @@ pub trait Worker: Send {
 pub struct Descent {
     /// The optimiser.
     pub sgd: Sgd,
-    /// Which parameters it moves.
+    /// Which parameters it moves. Running statistics follow the batch whatever the part.
     pub part: Part,
 }
 
@@ -81,7 +83,7 @@ pub struct Phase<'p, 'b> {
 }
 
 /// How many samples a model gets right, and the sum of its cross-entropies.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Tally {
     /// Samples that are classified right.
     pub right: usize,
@@ -98,7 +100,7 @@ impl Tally {
 }
 
 /// How much work a phase did.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Meter {
     /// Samples that went forward and backward.
     pub samples: u64,

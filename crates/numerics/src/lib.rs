@@ -2,6 +2,16 @@
 //!
 //! No I/O, no clock, no threads: everything here is a pure function of its arguments.
 
+#![cfg_attr(
+    test,
+    allow(
+        clippy::disallowed_macros,
+        clippy::disallowed_methods,
+        clippy::disallowed_types,
+        reason = "clippy.toml is about the library; its tests may read files and print"
+    )
+)]
+
 mod adam;
 #[doc(hidden)]
 pub mod bench;

@@ -8,6 +8,7 @@ use std::fmt::Write;
 use crate::plot::{COLOURS, bars, strips};
 use crate::quantity::count;
 use crate::scoreboard::{HEADINGS, READING, Scoreboard};
+use crate::setting::Fingerprint;
 use crate::{Row, RunLog, plot, rows, setting};
 
 const STYLE: &str = include_str!("html/style.css");
@@ -128,9 +129,19 @@ fn learning(page: &mut String, log: &RunLog, rows: &[Row]) {
     for (title, axis, curves) in plots {
         let says = format!("{title}: accuracy by round, one line per method");
         let drawn = plot::lines(&says, axis, plot::Measure::Accuracy, &curves);
-        card(page, title, drawn, "No evaluation yet.");
+        card(page, title, drawn, unscored(log));
     }
     page.push_str("</div>\n</section>\n");
+}
+
+/// Why there is no score to draw.
+fn unscored(log: &RunLog) -> &'static str {
+    if log.methods.iter().all(|method| method.evaluations.is_empty()) {
+        "No evaluation yet."
+    } else {
+        "This log has no score of these models. In a network, personal models and their scores stay \
+         with their clients."
+    }
 }
 
 fn clients(page: &mut String, log: &RunLog, rows: &[Row]) {
@@ -150,7 +161,7 @@ fn clients(page: &mut String, log: &RunLog, rows: &[Row]) {
     page.push_str("</p>\n");
     let says = "PM accuracy of every client at the last evaluation, one strip of dots per method";
     let drawn = strips(says, "PM accuracy of a client, %", &found);
-    card(page, "Personal models at the last evaluation", drawn, "No evaluation yet.");
+    card(page, "Personal models at the last evaluation", drawn, unscored(log));
     page.push_str("</section>\n");
 }
 
@@ -163,7 +174,12 @@ fn training(page: &mut String, log: &RunLog, rows: &[Row]) {
     let says = format!("Samples of each of {} clients", count(sizes.len() as u64));
     let title = "Samples per client <span class=\"key\">to train on</span>\
                  <span class=\"key test\">to score on</span>";
-    card(page, title, bars(&says, sizes), "The log names no clients.");
+    let unknown = if sizes.is_empty() {
+        "The log names no clients."
+    } else {
+        "In a network, nobody but a client knows its data."
+    };
+    card(page, title, bars(&says, sizes), unknown);
     page.push_str(
         "</div>\n<p class=\"notes\">A loss is of its method's own objective, penalties included: \
          compare it over rounds rather than between methods.</p>\n</section>\n",
@@ -180,17 +196,13 @@ fn reproduce(page: &mut String, log: &RunLog) {
             text(&purpose)
         );
     }
-    let ended: Vec<_> = log
-        .methods
-        .iter()
-        .filter_map(|method| Some((&method.info.label, &method.finish.as_ref()?.fingerprint)))
-        .collect();
-    if !ended.is_empty() {
+    let prints = setting::fingerprints(log);
+    if !prints.is_empty() {
         page.push_str(
             "<p>A run that is the same to the last bit ends with the same fingerprints:</p>\n<pre>",
         );
-        for (label, print) in ended {
-            let _ = writeln!(page, "{}  {}", text(print), text(label));
+        for Fingerprint { of, print } in prints {
+            let _ = writeln!(page, "{}  {}", text(&print), text(&of));
         }
         page.push_str("</pre>\n");
     }

@@ -37,7 +37,8 @@ pub use error::ReportError;
 pub use files::write_reports;
 pub use html::html;
 pub use log::{
-    Activity, Evaluation, Failure, Finish, MethodLog, Models, PhaseTotals, RoundLog, RunLog,
+    Activity, Evaluation, Failure, Finish, MethodLog, Models, PhaseTotals, RefusedUpload, RoundLog,
+    RunLog,
 };
 pub use markdown::markdown;
 pub use seeds::{SeedRow, Spread, over_seeds, seed_table};

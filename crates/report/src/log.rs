@@ -41,8 +41,23 @@ pub struct MethodLog {
     pub rounds: BTreeMap<usize, RoundLog>,
     /// The models that were kept of it, if any.
     pub models: Option<Models>,
+    /// Uploads that were refused, in the order in which they were.
+    pub refusals: Vec<RefusedUpload>,
     /// How it ended; absent while it is unfinished.
     pub finish: Option<Finish>,
+}
+
+/// An upload that did not count.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RefusedUpload {
+    /// The round that it answers.
+    pub round: usize,
+    /// The client.
+    pub client: usize,
+    /// Encoded size, if the log knows it.
+    pub bytes: Option<u64>,
+    /// Why, in one word.
+    pub reason: String,
 }
 
 /// The models of a method in the run folder.
@@ -56,7 +71,8 @@ pub struct Models {
     pub left_out: u64,
 }
 
-/// Scores of both models after a round. A figure is absent where the model had diverged.
+/// Scores of both models after a round. A figure is absent where the model had diverged, or where
+/// nobody has scored it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Evaluation {
     /// Accuracy of the generic model (or of the averaged PM) on the global test set.
@@ -98,10 +114,6 @@ pub struct RoundLog {
     pub seconds: Option<f64>,
     /// Client phases that failed.
     pub failures: Vec<Failure>,
-    /// Uploads that were refused.
-    pub refused: usize,
-    /// Their size.
-    pub refused_bytes: u64,
     /// Size of all broadcasts that were sent, if there was a clock.
     pub downloaded_bytes: u64,
     /// When it was closed, by the virtual clock.
@@ -162,8 +174,8 @@ pub struct Finish {
     pub rounds: usize,
     /// Wall time of training and evaluation, over all sessions.
     pub seconds: f64,
-    /// Hash of the final states.
-    pub fingerprint: String,
+    /// Hash of the final states; absent in the log of a server, which does not have its clients'.
+    pub fingerprint: Option<String>,
     /// Hash of the final server state.
     pub server_fingerprint: Option<String>,
     /// What the virtual clock says.
@@ -213,7 +225,7 @@ impl RunLog {
 impl MethodLog {
     pub(crate) fn new(info: MethodInfo) -> Self {
         let (evaluations, rounds) = (BTreeMap::new(), BTreeMap::new());
-        Self { info, evaluations, rounds, models: None, finish: None }
+        Self { info, evaluations, rounds, models: None, refusals: Vec::new(), finish: None }
     }
 
     /// Rounds completed so far.
@@ -261,6 +273,7 @@ impl MethodLog {
     pub(crate) fn rewind(&mut self, round: usize) {
         self.rounds.split_off(&round);
         self.evaluations.split_off(&round);
+        self.refusals.retain(|refused| refused.round < round);
         self.models = None;
         self.finish = None;
     }

@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use crate::quantity::one_line;
 use crate::scoreboard::READING;
+use crate::setting::Fingerprint;
 use crate::{RunLog, rows, setting, table};
 
 /// The report for `report.md`: setting, results, and how to get them again.
@@ -21,16 +22,12 @@ pub fn markdown(log: &RunLog) -> String {
     for (command, purpose) in setting::commands(&log.started) {
         let _ = writeln!(text, "- `{command}` {}", escaped(&purpose));
     }
-    let ended = log
-        .methods
-        .iter()
-        .filter_map(|method| Some((&method.info.label, &method.finish.as_ref()?.fingerprint)));
-    let mut prints = ended
-        .map(|(label, print)| format!("- {}: {}\n", escaped(label), escaped(print)))
-        .peekable();
-    if prints.peek().is_some() {
+    let prints = setting::fingerprints(log);
+    if !prints.is_empty() {
         text.push_str("\nFingerprints of the final models, equal for equal bits:\n\n");
-        text.extend(prints);
+    }
+    for Fingerprint { of, print } in prints {
+        let _ = writeln!(text, "- {}: {}", escaped(&of), escaped(&print));
     }
     text
 }

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use formant_runtime::event::Phase;
 
 use crate::Row;
-use crate::quantity::{bytes, counted, duration, one_line, percent};
+use crate::quantity::{bytes, counted, duration, one_line, percent, shortened};
 
 /// What stands above the columns.
 pub(crate) const HEADINGS: [&str; 7] =
@@ -17,6 +17,12 @@ pub(crate) const READING: &str = "Accuracies are in percent. GM: the generic mod
      test set. PM: each client's personal model on its own test set, averaged with the test sizes \
      as weights. Best is over the rounds, last is the last evaluation. Worst 10 %: mean PM accuracy \
      of the worst tenth of the clients at the last evaluation.";
+
+/// The reason of an upload whose round has closed.
+const LATE: &str = "late";
+
+/// Characters of a reason that are shown.
+const REASON: usize = 30;
 
 /// All rows with their marks, and the footnotes below them.
 pub(crate) struct Scoreboard {
@@ -156,8 +162,7 @@ fn notes(entries: &[Entry], rows: &[Row]) -> Vec<String> {
             ));
         }
         if row.refused > 0 {
-            let refused = counted(row.refused, "upload");
-            notes.push(format!("{}: {refused} came too late and did not count.", entry.name));
+            notes.push(format!("{}: {}.", entry.name, refusals(row)));
         }
         if let Some(degenerate) = &row.degenerate {
             notes.push(format!("{}: {degenerate}.", entry.name));
@@ -168,6 +173,23 @@ fn notes(entries: &[Entry], rows: &[Row]) -> Vec<String> {
     }
     notes.extend(clock_note(entries, rows));
     notes
+}
+
+/// How many uploads did not count, and why.
+fn refusals(row: &Row) -> String {
+    let refused = counted(row.refused, "upload");
+    let reasons = row.refused_by_reason.iter().map(|(reason, count)| {
+        let reason = shortened(&one_line(reason), REASON);
+        if reason == LATE { format!("{count} too late") } else { format!("{count} {reason}") }
+    });
+    if row.refused_by_reason.get(LATE) == Some(&row.refused) {
+        return format!("{refused} came too late and did not count");
+    }
+    let were = if row.refused == 1 { "was" } else { "were" };
+    format!(
+        "{refused} {were} refused and did not count ({})",
+        reasons.collect::<Vec<_>>().join(", ")
+    )
 }
 
 /// What the virtual clock says, if there was one.

@@ -51,6 +51,26 @@ fn models(log: &RunLog) -> Option<String> {
     })
 }
 
+/// A hash by which two runs can be compared.
+pub(crate) struct Fingerprint {
+    /// The method's label, and what of it, unless all states.
+    pub(crate) of: String,
+    pub(crate) print: String,
+}
+
+/// The fingerprints of the methods that have ended. A server knows that of its own state alone.
+pub(crate) fn fingerprints(log: &RunLog) -> Vec<Fingerprint> {
+    let ended = log.methods.iter().filter_map(|method| {
+        let (label, finish) = (method.info.label.clone(), method.finish.as_ref()?);
+        if let Some(print) = finish.fingerprint.clone() {
+            return Some(Fingerprint { of: label, print });
+        }
+        let print = finish.server_fingerprint.clone()?;
+        Some(Fingerprint { of: format!("{label} (the server's state alone)"), print })
+    });
+    ended.collect()
+}
+
 /// What a reader must know before trusting the figures, if anything.
 pub(crate) fn warnings(log: &RunLog) -> Vec<String> {
     let mut warnings = Vec::new();
@@ -90,18 +110,26 @@ pub(crate) fn commands(run: &RunStarted) -> [(String, String); 2] {
     ]
 }
 
-fn clients(sizes: &[ClientSize]) -> String {
+fn clients(sizes: &[Option<ClientSize>]) -> String {
+    let number = count(sizes.len() as u64);
+    let known: Vec<ClientSize> = sizes.iter().copied().flatten().collect();
+    let unknown = sizes.len() - known.len();
+    if known.is_empty() {
+        return if unknown > 0 { format!("{number}, whose data only they know") } else { number };
+    }
     let range = |size: fn(&ClientSize) -> usize| {
-        let low = sizes.iter().map(size).min().unwrap_or(0);
-        let high = sizes.iter().map(size).max().unwrap_or(0);
+        let low = known.iter().map(size).min().unwrap_or(0);
+        let high = known.iter().map(size).max().unwrap_or(0);
         let [low_text, high_text] = [low, high].map(|size| count(size as u64));
         if low == high { low_text } else { format!("{low_text} to {high_text}") }
     };
-    let number = count(sizes.len() as u64);
-    if sizes.is_empty() {
-        return number;
+    let samples = format!("{} training and {} test samples", range(|s| s.train), range(|s| s.test));
+    match (unknown, known.len()) {
+        (0, _) => format!("{number}, with {samples}"),
+        (_, known) => {
+            format!("{number}, {} of them known here, with {samples}", count(known as u64))
+        }
     }
-    format!("{number}, with {} training and {} test samples", range(|s| s.train), range(|s| s.test))
 }
 
 /// How the data is divided, with the parameter that goes with it: `dirichlet, alpha 0.5`.
@@ -135,9 +163,13 @@ mod tests {
 
     #[test]
     fn client_sizes_are_a_range_only_if_they_differ() {
-        let even = [ClientSize { train: 1200, test: 30 }; 3];
+        let even = [Some(ClientSize { train: 1200, test: 30 }); 3];
         assert_eq!(clients(&even), "3, with 1,200 training and 30 test samples");
-        let uneven = [even[0], ClientSize { train: 8, test: 31 }];
+        let uneven = [even[0], Some(ClientSize { train: 8, test: 31 })];
         assert_eq!(clients(&uneven), "2, with 8 to 1,200 training and 30 to 31 test samples");
+        assert_eq!(clients(&[None, None]), "2, whose data only they know");
+        let own = "2, 1 of them known here, with 1,200 training and 30 test samples";
+        assert_eq!(clients(&[None, even[0]]), own);
+        assert_eq!(clients(&[]), "0");
     }
 }

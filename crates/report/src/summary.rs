@@ -1,6 +1,7 @@
 //! One row of figures per method.
 
 use serde::Serialize;
+use std::collections::BTreeMap;
 
 use formant_runtime::event::{Phase, Runtime};
 
@@ -66,13 +67,15 @@ pub struct Row {
     /// Size of all broadcasts that were sent, if there was a clock.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub downloaded_bytes: Option<u64>,
-    /// Size of the refused uploads.
+    /// Size of the refused uploads, as far as it is known.
     pub refused_bytes: u64,
     /// Seconds of the virtual clock in which each client computed nothing, in client order.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub idle_seconds: Vec<f64>,
     /// Uploads that were refused.
     pub refused: usize,
+    /// The same by reason.
+    pub refused_by_reason: BTreeMap<String, usize>,
     /// Client phases that failed.
     pub failed_phases: usize,
     /// The first of them.
@@ -137,13 +140,26 @@ fn row(method: &MethodLog, planned: usize) -> Row {
         idle_seconds: clock.map(|clock| clock.idle.clone()).unwrap_or_default(),
         clock_closed: clock.map(|clock| clock.closed),
         downloaded_bytes: clock.map(|_| method.rounds.values().map(|r| r.downloaded_bytes).sum()),
-        refused_bytes: method.rounds.values().map(|round| round.refused_bytes).sum(),
-        refused: method.rounds.values().map(|round| round.refused).sum(),
+        refused_bytes: method
+            .refusals
+            .iter()
+            .filter_map(|refused| refused.bytes)
+            .fold(0, u64::saturating_add),
+        refused: method.refusals.len(),
+        refused_by_reason: refused_by_reason(method),
         failed_phases: method.failures().count(),
         first_failure: method.failures().next().cloned(),
         diverged_evaluations: method.evaluations.values().filter(|e| e.diverged).count(),
         stopped: method.finish.as_ref().and_then(|finish| finish.stopped.clone()),
     }
+}
+
+fn refused_by_reason(method: &MethodLog) -> BTreeMap<String, usize> {
+    let mut counts = BTreeMap::new();
+    for refused in &method.refusals {
+        *counts.entry(refused.reason.clone()).or_default() += 1;
+    }
+    counts
 }
 
 fn idle_share(clock: &Runtime) -> Option<f64> {

@@ -184,7 +184,8 @@ fn experiment(method: &str, settings: &Settings) -> Experiment {
         settings.number("threads"),
         settings.text("memory"),
     );
-    Experiment::parse(&text.parse().expect("TOML"), &[]).expect("a valid experiment")
+    Experiment::parse(&text.parse().expect("TOML"), &[], &formant_methods::Zoo::standard())
+        .expect("a valid experiment")
 }
 
 fn median(values: impl IntoIterator<Item = f64>) -> f64 {

@@ -2,7 +2,7 @@
 
 use crate::RuntimeError;
 use crate::event_log::LogMark;
-use crate::files::{read, write_atomic};
+use crate::files::{Synced, read, write_sealed};
 use crate::seal::{self, Check};
 use crate::sim::{Situation, StoredBest};
 use crate::store::{Kept, Stored};
@@ -97,10 +97,10 @@ impl Checkpoint {
     /// Replaces the manifest.
     pub(crate) fn write(&self, run_dir: &Path) -> Result<(), RuntimeError> {
         let path = run_dir.join(CHECKPOINT_FILE);
-        let mut text = serde_json::to_vec_pretty(self)
+        let text = serde_json::to_vec_pretty(self)
             .map_err(|error| RuntimeError::file("write", &path, error.into()))?;
-        seal::seal(&mut text, Check::default());
-        write_atomic(&path, &text)
+        // Not its name: after a power cut, the one before will do.
+        write_sealed(&path, text, Synced::Content)
     }
 
     /// The states that the manifest names.

@@ -56,6 +56,14 @@ pub enum RuntimeError {
     /// A thread that reads or writes for the workers failed; whoever waits for it is told why.
     #[error(transparent)]
     Background(Arc<RuntimeError>),
+    /// Where clients' states live, something failed.
+    #[error("{place} failed: {why}")]
+    Executor {
+        /// Which part of the executor: a thread, a process, a host.
+        place: String,
+        /// Why.
+        why: String,
+    },
     /// A method whose speed cannot be measured, because its training goes wrong.
     #[error("{method} cannot be measured: {why}\nhint: lower train.learning_rate")]
     Unmeasured {

@@ -1,17 +1,28 @@
 //! The event log's vocabulary: one self-describing stream from which every table is computed.
 //!
 //! A run folder holds one `events.jsonl`, a JSON object per line, tagged by `event`. Readers skip
-//! kinds that they do not know; a field is never given a second meaning. From format 2 on, every line
-//! ends with a check that hangs on the line before ([`crate::seal`]).
+//! kinds that they do not know; a field is never given a second meaning. What is not known is absent,
+//! or `null` where a list has a place for it; there are no placeholders.
+//!
+//! - Format 1: the lines alone.
+//! - Format 2: every line ends with a check that hangs on the line before ([`crate::seal`]).
+//! - Format 3: what is not known is absent. Before, a figure that was not a number was `null`, and a
+//!   server's log had an empty fingerprint and clients without samples. All three are read.
 
-use formant_numerics::Tally;
+mod score;
+
+pub use score::{Candidate, Evaluated, PersonalScore, Score, finite};
+
 use serde::{Deserialize, Deserializer, Serialize};
 
 /// The version of this vocabulary, in every log's first line.
-pub const FORMAT: u32 = 2;
+pub const FORMAT: u32 = 3;
 
 /// The first version of which every line is sealed.
 pub const SEALED_SINCE: u32 = 2;
+
+/// The first version in which what is not known is absent.
+pub const ABSENT_SINCE: u32 = 3;
 
 /// One line of `events.jsonl`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -49,7 +60,8 @@ pub enum Event {
         samples: u64,
         /// Optimiser steps.
         steps: u64,
-        /// Mean objective over the phase's steps; absent when no step was made.
+        /// Mean objective over the phase's steps; absent when no step was made, or if it is not finite.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
         loss: Option<f64>,
         /// From when to when, by the virtual clock.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -82,7 +94,8 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         clock: Option<Span>,
     },
-    /// A client's upload was refused.
+    /// A client's upload was refused for good. The server and the client record the same line, in the
+    /// words of [`formant_federation::Refusal`].
     Refused {
         /// The method's label.
         method: String,
@@ -90,11 +103,14 @@ pub enum Event {
         round: usize,
         /// The client.
         client: usize,
-        /// Encoded size.
-        #[serde(default)]
-        bytes: u64,
-        /// Why.
+        /// Encoded size; absent if the client has announced none, or more than the server takes.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        bytes: Option<u64>,
+        /// Why, in one word.
         reason: String,
+        /// Why, in a sentence; absent in logs of early versions.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        detail: Option<String>,
     },
     /// A client's phase failed. Its state stays as it was before the phase; if it was the shared
     /// phase, nothing of the client is aggregated and there is no personal phase.
@@ -151,8 +167,10 @@ pub enum Event {
         rounds: usize,
         /// Wall time of training and evaluation, over all sessions of a resumed run.
         seconds: f64,
-        /// Hash of the final server and client states, equal for equal bits.
-        fingerprint: String,
+        /// Hash of the final server and client states, equal for equal bits; absent where nobody has
+        /// them all.
+        #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "not_empty")]
+        fingerprint: Option<String>,
         /// Hash of the final server state alone.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         server_fingerprint: Option<String>,
@@ -160,6 +178,7 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         clock: Option<Runtime>,
         /// Why it stopped before its last round, if it did.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
         stopped: Option<String>,
     },
     /// Closes the log.
@@ -231,10 +250,11 @@ pub struct RunStarted {
     pub dataset: String,
     /// Which split is scored: `test` or `validation`.
     pub split: String,
-    /// Size of the set on which the GM is scored.
+    /// Size of the set on which the GM is scored; 0 where there is none.
     pub global_test: usize,
-    /// Per client: samples to train on and samples to score on.
-    pub clients: Vec<ClientSize>,
+    /// Per client: samples to train on and samples to score on. `None` for a client whose data is its
+    /// own business: in a network, nobody else knows.
+    pub clients: Vec<Option<ClientSize>>,
     /// The methods, in the order in which they run.
     pub methods: Vec<MethodInfo>,
 }
@@ -268,112 +288,78 @@ pub struct MethodInfo {
     pub degenerate: Option<String>,
 }
 
-/// Scores of both models after a round.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Evaluated {
-    /// The method's label.
-    pub method: String,
-    /// Rounds completed; 0 is before training.
-    pub round: usize,
-    /// The generic model (or the averaged PM) on the global test set.
-    pub gm: Score,
-    /// Further models that could be called the generic one, on the same set.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub gm_candidates: Vec<Candidate>,
-    /// The personal models (or the GM) on the local test sets.
-    pub pm: PersonalScore,
-    /// Wall time of the evaluation.
-    pub seconds: f64,
-    /// When the models were ready, by the virtual clock.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub clock: Option<Ready>,
-}
-
-/// A model that could be called the generic one.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Candidate {
-    /// What the method calls it.
-    pub name: String,
-    /// Its score on the global test set.
-    pub score: Score,
-}
-
-/// Accuracy and mean cross-entropy on one set.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Score {
-    /// Fraction right, 0 to 1.
-    #[serde(deserialize_with = "figure")]
-    pub accuracy: f64,
-    /// Mean cross-entropy.
-    #[serde(deserialize_with = "figure")]
-    pub loss: f64,
-}
-
-impl Score {
-    /// What a model has on so many samples; none if there are none.
-    pub fn of(tally: Tally, samples: usize) -> Option<Self> {
-        let count = samples as f64;
-        (samples > 0)
-            .then(|| Self { accuracy: tally.right as f64 / count, loss: tally.loss / count })
-    }
-}
-
-/// Accuracy of all clients' personal models. A client without samples to score on counts nowhere.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct PersonalScore {
-    /// Mean weighted by local test sizes: the paper's figure.
-    #[serde(deserialize_with = "figure")]
-    pub weighted: f64,
-    /// Plain mean over clients.
-    #[serde(deserialize_with = "figure")]
-    pub mean: f64,
-    /// Mean of the worst tenth of the clients, at least one.
-    #[serde(deserialize_with = "figure")]
-    pub worst_decile: f64,
-    /// Every client, in id order; not a number for a client without samples to score on.
-    #[serde(deserialize_with = "figures")]
-    pub per_client: Vec<f64>,
-}
-
-/// JSON has no NaN and writes `null`; reading it back must not fail.
-fn figure<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
-    Ok(Option::deserialize(deserializer)?.unwrap_or(f64::NAN))
-}
-
-fn figures<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<f64>, D::Error> {
-    let figures: Vec<Option<f64>> = Vec::deserialize(deserializer)?;
-    Ok(figures.into_iter().map(|figure| figure.unwrap_or(f64::NAN)).collect())
+/// Up to format 2, an empty text stood for a fingerprint that nobody knows.
+fn not_empty<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    Ok(Option::deserialize(deserializer)?.filter(|text: &String| !text.is_empty()))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_figure_that_is_no_number_survives_the_log() {
-        let pm = PersonalScore {
-            weighted: 0.5,
-            mean: 0.5,
-            worst_decile: 0.5,
-            per_client: vec![f64::NAN, 0.5],
-        };
-        let gm = Score { accuracy: 0.1, loss: f64::INFINITY };
-        let event = Event::Evaluated(Evaluated {
+    fn evaluated(loss: f64, pm: Option<PersonalScore>) -> Event {
+        let gm = Score { accuracy: 0.1, loss: finite(loss) };
+        Event::Evaluated(Evaluated {
             method: "a".into(),
             round: 1,
-            gm,
+            gm: Some(gm),
             gm_candidates: vec![Candidate { name: "b".into(), score: gm }],
             pm,
             seconds: 0.0,
             clock: None,
-        });
-        let line = serde_json::to_string(&event).unwrap();
-        let Event::Evaluated(read) = serde_json::from_str(&line).unwrap() else {
+        })
+    }
+
+    fn read(line: &str) -> Event {
+        serde_json::from_str(line).unwrap()
+    }
+
+    #[test]
+    fn what_is_not_known_is_absent_and_survives_the_log() {
+        let per_client = vec![None, Some(0.5)];
+        let pm = PersonalScore { weighted: 0.5, mean: 0.5, worst_decile: 0.5, per_client };
+        let finished = |fingerprint| Event::MethodFinished {
+            method: "a".into(),
+            rounds: 1,
+            seconds: 1.0,
+            fingerprint,
+            server_fingerprint: None,
+            clock: None,
+            stopped: None,
+        };
+        let refused = |bytes| Event::Refused {
+            method: "a".into(),
+            round: 1,
+            client: 0,
+            bytes,
+            reason: "late".into(),
+            detail: None,
+        };
+        for (event, absent) in [
+            (evaluated(f64::INFINITY, Some(pm.clone())), "loss"),
+            (evaluated(f64::NAN, Some(pm)), "loss"),
+            (evaluated(1.0, None), "pm"),
+            (finished(None), "fingerprint"),
+            (refused(None), "bytes"),
+        ] {
+            let line = serde_json::to_string(&event).unwrap();
+            assert!(!line.contains(absent), "{line}");
+            assert_eq!(read(&line), event, "{line}");
+        }
+        assert!(serde_json::from_str::<Score>(r#"{"loss":0.1}"#).is_err());
+    }
+
+    #[test]
+    fn what_earlier_formats_wrote_in_its_place_is_read_as_absent() {
+        let line = r#"{"event":"evaluated","method":"a","round":1,"gm":{"accuracy":0.1,"loss":null},
+            "pm":{"weighted":null,"mean":null,"worst_decile":null,"per_client":[]},"seconds":0.0}"#;
+        let Event::Evaluated(found) = read(line) else { panic!("another event") };
+        assert_eq!((found.gm.unwrap().loss, found.pm), (None, None));
+        let line = r#"{"event":"method_finished","method":"a","rounds":1,"seconds":1.0,
+            "fingerprint":"","server_fingerprint":"f","stopped":null}"#;
+        let Event::MethodFinished { fingerprint, stopped, .. } = read(line) else {
             panic!("another event")
         };
-        assert!(read.pm.per_client[0].is_nan() && read.gm.loss.is_nan());
-        assert_eq!(serde_json::to_string(&Event::Evaluated(read)).unwrap(), line);
-        // A figure that is left out is no figure.
-        assert!(serde_json::from_str::<Score>(r#"{"accuracy":0.1}"#).is_err());
+        assert_eq!((fingerprint, stopped), (None, None));
     }
 }

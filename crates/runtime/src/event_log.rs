@@ -1,4 +1,5 @@
-//! The event log of a folder: every line sealed and chained to the one before.
+//! The event log of a folder: every line sealed and chained to the one before. [`crate::Recorder`]
+//! writes it.
 
 use crate::RuntimeError;
 use crate::event::Event;
@@ -20,9 +21,43 @@ pub struct LogMark {
     pub check: Check,
 }
 
+/// Whether a log is synced before its mark is kept, which decides how it goes on after a crash.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Tail {
+    /// It is, as the simulator does: tables are made of it, so a line that is missing before the mark is
+    /// damage, and the run does not go on.
+    Synced,
+    /// It is only handed to the operating system, as server and clients of a network do, since no state
+    /// depends on it. A power cut may have taken its end; it goes on behind its last whole line.
+    Unsynced,
+}
+
+impl LogMark {
+    /// Where a folder's log goes on. Lines that have changed are damage, synced or not.
+    pub fn resume(self, folder: &Path, tail: Tail) -> Result<Self, RuntimeError> {
+        let hint = match tail {
+            Tail::Synced => "restore the log, or start the run again in a new folder",
+            Tail::Unsynced => "restore the whole folder from a copy",
+        };
+        let found = whole_lines(folder, self.bytes, hint)?;
+        let damage = if found == self {
+            return Ok(found);
+        } else if found.bytes == self.bytes {
+            "its lines are those of another run".to_owned()
+        } else if tail == Tail::Unsynced {
+            return Ok(found);
+        } else {
+            let (found, to) = (found.bytes, self.bytes);
+            format!("{found} bytes of whole lines, but the checkpoint was written after {to}")
+        };
+        let path = folder.join(EVENTS_FILE);
+        Err(RuntimeError::Damaged { path, found: damage, hint: hint.into() })
+    }
+}
+
 /// An open event log.
 #[derive(Debug)]
-pub struct EventLog {
+pub(crate) struct EventLog {
     path: PathBuf,
     file: BufWriter<File>,
     line: Vec<u8>,
@@ -31,7 +66,7 @@ pub struct EventLog {
 
 impl EventLog {
     /// Opens the log of a folder and cuts off what lies behind `from`: it will happen again.
-    pub fn open(folder: &Path, from: LogMark) -> Result<Self, RuntimeError> {
+    pub(crate) fn open(folder: &Path, from: LogMark) -> Result<Self, RuntimeError> {
         let path = folder.join(EVENTS_FILE);
         let fail = |source| RuntimeError::file("open", &path, source);
         let mut file = OpenOptions::new()
@@ -46,7 +81,7 @@ impl EventLog {
     }
 
     /// Appends an event; readers see it after a [`EventLog::flush`].
-    pub fn write(&mut self, event: &Event) -> Result<(), RuntimeError> {
+    pub(crate) fn write(&mut self, event: &Event) -> Result<(), RuntimeError> {
         let fail = |source| RuntimeError::file("write", &self.path, source);
         self.line.clear();
         serde_json::to_writer(&mut self.line, event).map_err(|error| fail(error.into()))?;
@@ -58,18 +93,12 @@ impl EventLog {
     }
 
     /// Hands everything so far to the operating system, so that a reader sees whole lines.
-    pub fn flush(&mut self) -> Result<(), RuntimeError> {
+    pub(crate) fn flush(&mut self) -> Result<(), RuntimeError> {
         self.file.flush().map_err(|source| RuntimeError::file("write", &self.path, source))
     }
 
-    /// Appends an event and flushes.
-    pub fn record(&mut self, event: &Event) -> Result<(), RuntimeError> {
-        self.write(event)?;
-        self.flush()
-    }
-
     /// Makes everything so far durable and says where that is.
-    pub fn sync(&mut self) -> Result<LogMark, RuntimeError> {
+    pub(crate) fn sync(&mut self) -> Result<LogMark, RuntimeError> {
         self.flush()?;
         let synced = self.file.get_ref().sync_data();
         synced.map_err(|source| RuntimeError::file("write", &self.path, source))?;
@@ -77,40 +106,9 @@ impl EventLog {
     }
 
     /// Where the log ends.
-    pub fn end(&self) -> LogMark {
+    pub(crate) fn end(&self) -> LogMark {
         self.end
     }
-}
-
-/// Checks that a folder's log is, up to a mark, what was written; the table of a run depends on it.
-pub(crate) fn verify(folder: &Path, to: LogMark) -> Result<(), RuntimeError> {
-    let hint = "restore the log, or start the run again in a new folder";
-    let found = whole_lines(folder, to.bytes, hint)?;
-    if found == to {
-        return Ok(());
-    }
-    let found = if found.bytes == to.bytes {
-        "its lines are those of another run".to_owned()
-    } else {
-        let (found, to) = (found.bytes, to.bytes);
-        format!("{found} bytes of whole lines, but the checkpoint was written after {to}")
-    };
-    Err(RuntimeError::Damaged { path: folder.join(EVENTS_FILE), found, hint: hint.into() })
-}
-
-/// Where a log goes on that is not synced when its mark is written: at the mark, or behind the last
-/// whole line if a power cut has taken the rest.
-pub fn recover(folder: &Path, to: LogMark) -> Result<LogMark, RuntimeError> {
-    let hint = "restore the whole folder from a copy";
-    let found = whole_lines(folder, to.bytes, hint)?;
-    if found.bytes == to.bytes && found.check != to.check {
-        return Err(RuntimeError::Damaged {
-            path: folder.join(EVENTS_FILE),
-            found: "its lines are those of another run".into(),
-            hint: hint.into(),
-        });
-    }
-    Ok(found)
 }
 
 /// Verifies the whole lines in the first `limit` bytes of a log and says where the last one ends. A
@@ -147,7 +145,8 @@ mod tests {
     fn log(folder: &Path) -> [LogMark; 3] {
         let mut log = EventLog::open(folder, LogMark::default()).unwrap();
         [1.0, 2.0, 3.0].map(|seconds| {
-            log.record(&Event::RunFinished { seconds }).unwrap();
+            log.write(&Event::RunFinished { seconds }).unwrap();
+            log.flush().unwrap();
             log.end()
         })
     }
@@ -164,40 +163,46 @@ mod tests {
         assert_eq!(again.sync().unwrap(), marks[2]);
         let read = |folder: &tempfile::TempDir| std::fs::read(folder.path().join(EVENTS_FILE));
         assert_eq!(read(&one).unwrap(), read(&two).unwrap());
-        verify(one.path(), marks[1]).unwrap();
-        verify(one.path(), marks[2]).unwrap();
-        let elsewhere = LogMark { check: marks[0].check, ..marks[1] };
-        let error = verify(one.path(), elsewhere).unwrap_err().to_string();
-        assert!(error.contains("those of another run") && error.contains("\nhint: "), "{error}");
-        assert!(recover(one.path(), elsewhere).is_err());
+        for tail in [Tail::Synced, Tail::Unsynced] {
+            assert_eq!(marks[1].resume(one.path(), tail).unwrap(), marks[1]);
+            assert_eq!(marks[2].resume(one.path(), tail).unwrap(), marks[2]);
+            let elsewhere = LogMark { check: marks[0].check, ..marks[1] };
+            let error = elsewhere.resume(one.path(), tail).unwrap_err().to_string();
+            assert!(
+                error.contains("those of another run") && error.contains("\nhint: "),
+                "{error}"
+            );
+        }
     }
 
     #[test]
     fn a_log_that_has_lost_its_end_goes_on_behind_its_last_whole_line() {
         let folder = tempfile::tempdir().unwrap();
-        assert_eq!(recover(folder.path(), LogMark::default()).unwrap(), LogMark::default());
+        let recover = |mark: LogMark| mark.resume(folder.path(), Tail::Unsynced);
+        assert_eq!(recover(LogMark::default()).unwrap(), LogMark::default());
         let marks = log(folder.path());
         let path = folder.path().join(EVENTS_FILE);
         let whole = std::fs::read(&path).unwrap();
         for mark in marks {
-            assert_eq!(recover(folder.path(), mark).unwrap(), mark);
+            assert_eq!(recover(mark).unwrap(), mark);
         }
         for end in marks[1].bytes..marks[2].bytes {
             // Cut, and with zeros where the rest should be.
             let mut cut = whole[..end as usize].to_vec();
             std::fs::write(&path, &cut).unwrap();
-            assert_eq!(recover(folder.path(), marks[2]).unwrap(), marks[1], "cut at {end}");
+            assert_eq!(recover(marks[2]).unwrap(), marks[1], "cut at {end}");
             cut.resize(whole.len(), 0);
             std::fs::write(&path, &cut).unwrap();
-            assert_eq!(recover(folder.path(), marks[2]).unwrap(), marks[1], "zeros from {end}");
-            assert!(verify(folder.path(), marks[2]).is_err());
+            assert_eq!(recover(marks[2]).unwrap(), marks[1], "zeros from {end}");
+            let error = marks[2].resume(folder.path(), Tail::Synced).unwrap_err().to_string();
+            assert!(error.contains("but the checkpoint was written after"), "{error}");
         }
-        // A changed line is no lost end.
+        // A changed line is not a lost end.
         let mut changed = whole.clone();
         let digit = whole.iter().rposition(|byte| *byte == b'3').unwrap();
         changed[digit] = b'4';
         std::fs::write(&path, &changed).unwrap();
-        let error = recover(folder.path(), marks[2]).unwrap_err().to_string();
+        let error = recover(marks[2]).unwrap_err().to_string();
         assert!(error.contains("is damaged: line 3: its check"), "{error}");
     }
 }

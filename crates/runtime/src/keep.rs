@@ -1,18 +1,19 @@
 //! What of its models a run keeps, decided before it begins: the limit, not the disk, says what is
 //! left out.
 
-use crate::{MethodPlan, RunPlan};
+use crate::{MethodPlan, RunPlan, Task};
 use formant_model::{Card, MethodName, Role, encoded_len};
 
-/// Which models a run keeps.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Keep {
-    /// Generic and personal ones.
-    All,
-    /// Generic ones.
-    Generic,
-    /// None.
-    None,
+formant_methods::choice! {
+    /// Which models a run keeps.
+    pub enum Keep {
+        /// Generic and personal ones.
+        All = "all",
+        /// Generic ones.
+        Generic = "generic",
+        /// None.
+        None = "none",
+    }
 }
 
 /// What is kept of one method's models.
@@ -65,14 +66,26 @@ impl RunPlan {
 
     /// The card of a model of this run.
     pub fn card_of(&self, method: &MethodPlan, role: Role, round: usize) -> Card {
+        method.card(&self.card, role, round)
+    }
+}
+
+impl Task {
+    /// The card of a model of this method.
+    pub fn card_of(&self, role: Role, round: usize) -> Card {
+        self.method.card(&self.card, role, round)
+    }
+}
+
+impl MethodPlan {
+    /// The card of one of its models, with what all models of the run have in common.
+    fn card(&self, common: &Card, role: Role, round: usize) -> Card {
+        let name = self.method.entry().name.into();
         Card {
-            method: MethodName {
-                label: method.label.clone(),
-                name: method.method.entry().name.into(),
-            },
+            method: MethodName { label: self.label.clone(), name },
             role,
             round: round as u64,
-            ..self.card.clone()
+            ..common.clone()
         }
     }
 }

@@ -1,7 +1,7 @@
 //! How much memory there is, and how much a run takes at the very least.
 
 use crate::{MethodPlan, RunPlan};
-use formant_numerics::EVALUATION_BATCH;
+use formant_numerics::{EVALUATION_BATCH, Engine};
 use std::fs;
 use std::path::Path;
 
@@ -21,19 +21,44 @@ pub struct Footprint {
     pub workers: usize,
 }
 
+/// What a machine has to do, as far as memory goes.
+pub struct Load<'a> {
+    /// What trains and scores.
+    pub engine: &'a dyn Engine,
+    /// The methods that are trained here; none where there is no data to train on.
+    pub methods: &'a [MethodPlan],
+    /// Training samples of the largest client.
+    pub held: usize,
+    /// Size of the largest set that a model is scored on.
+    pub scored: usize,
+    /// Worker threads that have something to do.
+    pub workers: usize,
+}
+
 impl Footprint {
-    /// What a plan takes.
+    /// What a run takes.
     pub fn of(plan: &RunPlan) -> Self {
-        let layout = plan.engine.network().layout();
+        let clients = &plan.federation.clients;
+        let trainers = clients.iter().filter(|data| !data.train.is_empty()).count();
+        let locally = (0..clients.len()).map(|client| plan.scored(client).len());
+        Self::under(&Load {
+            engine: &*plan.engine,
+            methods: if trainers > 0 { &plan.methods } else { &[] },
+            held: clients.iter().map(|data| data.train.len()).max().unwrap_or(0),
+            scored: locally.fold(plan.scored_globally(), usize::max),
+            // Whoever holds no client's data aggregates, and scores with one thread.
+            workers: plan.threads.min(trainers).max(1),
+        })
+    }
+
+    /// What a load takes.
+    pub fn under(load: &Load<'_>) -> Self {
+        let layout = load.engine.network().layout();
         let model = 4 * (layout.parameters() as u64).saturating_add(layout.buffer_values() as u64);
-        let trainers = plan.federation.clients.iter().filter(|data| !data.train.is_empty()).count();
-        let trained = (trainers > 0).then(|| plan.methods.iter().map(|m| training(plan, m, model)));
-        let locally = (0..plan.federation.clients.len()).map(|client| plan.scored(client).len());
-        let scored = locally.fold(plan.scored_globally(), usize::max).min(EVALUATION_BATCH);
-        let scoring = plan.engine.pass_bytes(scored, false);
-        let (worker, batch) = trained.into_iter().flatten().fold((scoring, scoring), Ord::max);
-        // Whoever holds no client's data aggregates, and scores with one thread.
-        let workers = plan.threads.min(trainers).max(1);
+        let scoring = load.engine.pass_bytes(load.scored.min(EVALUATION_BATCH), false);
+        let trained = load.methods.iter().map(|method| training(load, method, model));
+        let (worker, batch) = trained.fold((scoring, scoring), Ord::max);
+        let workers = load.workers;
         Self { model, shared: model.saturating_mul(3), worker, batch, workers }
     }
 
@@ -50,10 +75,10 @@ impl Footprint {
 
 /// Bytes of a worker that trains, and those of them that grow with the batch: the model, its gradient,
 /// the velocity if there is one, and what passes through the layers.
-fn training(plan: &RunPlan, method: &MethodPlan, model: u64) -> (u64, u64) {
+fn training(load: &Load<'_>, method: &MethodPlan, model: u64) -> (u64, u64) {
     let sgd = [method.shared.first.sgd, method.personal.first.sgd];
     let copies = if sgd.iter().all(formant_numerics::Sgd::is_plain) { 2 } else { 3 };
-    let batch = plan.engine.pass_bytes(plan.largest_batch(method), true);
+    let batch = load.engine.pass_bytes(method.largest_batch(load.held), true);
     (model.saturating_mul(copies).saturating_add(batch), batch)
 }
 

@@ -1,12 +1,12 @@
 //! A run, fully decided: what the simulator executes.
 
 use crate::event::RunStarted;
-use crate::{Keep, Profile};
-use formant_data::{Federation, Split};
+use crate::{Aggregator, Desk, Keep, Profile};
+use formant_data::{ClientData, Federation};
 use formant_federation::{Personal, Protocol};
-use formant_methods::{ErasedMethod, Moment, PhaseSettings};
+use formant_methods::{ErasedMethod, Moment, PhaseSettings, WeightedAverage};
 use formant_model::Card;
-use formant_numerics::{Engine, Sgd};
+use formant_numerics::{Engine, Model, Rng, Samples, Sgd, Stream};
 use std::sync::Arc;
 
 /// Everything that a run needs; no key is looked up later.
@@ -46,37 +46,79 @@ pub struct RunPlan {
 impl RunPlan {
     /// How a round of a method proceeds.
     pub fn rules(&self, method: &MethodPlan) -> Protocol {
-        let at = Moment { round: 1, rounds: self.rounds };
-        let exists = method.method.hints(at).personal_phase;
-        let personal = Personal { exists, ..self.protocol.personal };
         let (clients, rounds) = (self.federation.clients.len(), self.rounds as u64);
-        Protocol { clients, rounds, personal, ..self.protocol.clone() }
+        method.rules(Protocol { clients, rounds, ..self.protocol.clone() })
     }
 
     /// Samples in the largest training step of a method: no more than the largest client holds.
     pub fn largest_batch(&self, method: &MethodPlan) -> usize {
-        let asked = method.shared.first.batch.max(method.personal.first.batch);
         let held = self.federation.clients.iter().map(|data| data.train.len()).max();
-        asked.min(held.unwrap_or(0)).max(1)
+        method.largest_batch(held.unwrap_or(0))
     }
 
     /// Size of the set on which the GM is scored.
     pub fn scored_globally(&self) -> usize {
-        match self.evaluation.split {
-            Split::Validation => {
-                self.federation.clients.iter().map(|c| c.size(Split::Validation)).sum()
-            }
-            _ => self.federation.dataset.test.len(),
-        }
+        self.evaluation.split.size(&self.federation)
     }
 
     /// Samples on which client `client`'s PM is scored.
     pub fn scored(&self, client: usize) -> &[u32] {
-        let data = &self.federation.clients[client];
-        match self.evaluation.split {
-            Split::Validation => &data.validation,
-            _ => &data.test,
+        self.evaluation.split.of(&self.federation.clients[client])
+    }
+}
+
+/// One method with all that a server and its clients agree on: what they hold in common, and nobody's
+/// data. Each of them computes its own part of it.
+pub struct Task {
+    /// Trains and scores models, and knows the network that they belong to.
+    pub engine: Box<dyn Engine>,
+    /// The method.
+    pub method: MethodPlan,
+    /// How a round of it proceeds.
+    pub rules: Protocol,
+    /// Keys all randomness.
+    pub seed: u64,
+    /// Rounds until the end.
+    pub rounds: usize,
+    /// When and on what models are scored.
+    pub evaluation: Evaluation,
+    /// What all models have in common; see [`Task::card_of`].
+    pub card: Card,
+}
+
+impl Task {
+    /// A client's place of work: all samples that it has, and which of them it trains on.
+    pub fn desk<'a>(
+        &'a self,
+        client: usize,
+        samples: &'a dyn Samples,
+        train: &'a [u32],
+    ) -> Desk<'a> {
+        Desk {
+            network: self.engine.network(),
+            samples,
+            train,
+            seed: self.seed,
+            rounds: self.rounds,
+            client,
+            plan: &self.method,
         }
+    }
+
+    /// The server's half of a round.
+    pub fn aggregator(&self) -> Aggregator<'_> {
+        Aggregator {
+            network: self.engine.network(),
+            method: &self.method,
+            rules: &self.rules,
+            seed: self.seed,
+            combine: &WeightedAverage,
+        }
+    }
+
+    /// The model that everybody starts from.
+    pub fn init(&self) -> Model {
+        self.engine.network().init(&mut Rng::new(self.seed, Stream::Init, 0, 0))
     }
 }
 
@@ -85,12 +127,41 @@ impl RunPlan {
 pub struct Evaluation {
     /// Rounds between evaluations; the last round is always scored.
     pub every: usize,
-    /// [`Split::Test`]: local test sets and the global one. [`Split::Validation`]: local validation
-    /// sets, and their union for the GM, so that no test sample is ever seen while tuning.
-    pub split: Split,
+    /// On which samples.
+    pub split: Scored,
+}
+
+formant_methods::choice! {
+    /// The samples that models are scored on.
+    pub enum Scored {
+        /// Local test sets, and the global one for the GM.
+        Test = "test",
+        /// Local validation sets, and their union for the GM, so that no test sample is ever seen
+        /// while tuning.
+        Validation = "validation",
+    }
+}
+
+impl Scored {
+    /// The samples of a client on which its PM is scored.
+    pub fn of(self, data: &ClientData) -> &[u32] {
+        match self {
+            Self::Test => &data.test,
+            Self::Validation => &data.validation,
+        }
+    }
+
+    /// Size of the set on which the GM is scored.
+    pub fn size(self, federation: &Federation) -> usize {
+        match self {
+            Self::Test => federation.dataset.test.len(),
+            Self::Validation => federation.clients.iter().map(|c| c.validation.len()).sum(),
+        }
+    }
 }
 
 /// One method of a run.
+#[derive(Clone)]
 pub struct MethodPlan {
     /// Unique in the run.
     pub label: String,
@@ -100,6 +171,21 @@ pub struct MethodPlan {
     pub shared: PhasePlan,
     /// `E_p` and the personal phase's optimiser.
     pub personal: PhasePlan,
+}
+
+impl MethodPlan {
+    /// How its rounds proceed under rules for methods with a personal phase.
+    pub fn rules(&self, rules: Protocol) -> Protocol {
+        let at = Moment { round: 1, rounds: rules.rounds as usize };
+        let exists = self.method.hints(at).personal_phase;
+        let personal = Personal { exists, ..rules.personal };
+        Protocol { personal, ..rules }
+    }
+
+    /// Samples in its largest training step, if no client holds more than so many.
+    pub fn largest_batch(&self, held: usize) -> usize {
+        self.shared.first.batch.max(self.personal.first.batch).min(held).max(1)
+    }
 }
 
 /// The optimiser of one phase over all rounds.

@@ -2,7 +2,7 @@
 
 use crate::checkpoint::{CHECKPOINT_FILE, Checkpoint};
 use crate::event::{Event, RunStarted};
-use crate::event_log::{self, EVENTS_FILE};
+use crate::event_log::{EVENTS_FILE, Tail};
 use crate::{RunPlan, RuntimeError};
 use serde_json::Value;
 use std::fs::File;
@@ -36,7 +36,7 @@ pub(crate) fn checkpoint(
     let Ok(Event::RunStarted(header)) = serde_json::from_str(&header) else {
         return Err(damaged("its first line does not open a run"));
     };
-    event_log::verify(run_dir, checkpoint.log)?;
+    checkpoint.log.resume(run_dir, Tail::Synced)?;
     if checkpoint.method >= header.methods.len() {
         return Err(RuntimeError::Complete { path: run_dir.into() });
     }
@@ -87,6 +87,12 @@ fn compare(before: &RunStarted, now: &RunStarted, run_dir: &Path) -> Result<(), 
         return refuse(
             format!("formant {} began it, and this is {}", before.formant, now.formant),
             "go on with that version, or start a new run: results may differ between versions",
+        );
+    }
+    if before.format != now.format {
+        return refuse(
+            format!("its log has format {}, and this version writes {}", before.format, now.format),
+            "go on with the build that began it, or start a new run",
         );
     }
     let (mut configs, mut headers) = ([Value::Null, Value::Null], [Value::Null, Value::Null]);

@@ -4,6 +4,7 @@ use crate::event::Phase;
 use crate::{MethodPlan, PhasePlan, RunPlan, RuntimeError};
 use formant_methods::{Hints, Loan, Local, MethodError, Moment, Value};
 use formant_numerics::{Engine, Meter, Network, Patience, Rng, Samples, Stream, Worker};
+use serde::{Deserialize, Serialize};
 use std::time::Instant;
 
 /// One thread's memory.
@@ -28,7 +29,7 @@ impl Hand {
 }
 
 /// What one phase did: its work, or why it failed.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct PhaseRecord {
     /// Wall time.
     pub seconds: f64,

@@ -2,6 +2,7 @@
 
 use crate::StudyError;
 use formant_experiment::{Experiment, ExperimentError, Override, choose_methods};
+use formant_methods::Zoo;
 use std::path::{Path, PathBuf};
 use toml::Table;
 
@@ -13,23 +14,23 @@ pub struct Draft {
     changes: Vec<Override>,
     /// The file, which errors name.
     file: Option<PathBuf>,
+    zoo: Zoo,
 }
 
 impl Draft {
-    /// Reads an experiment file without judging it.
-    pub fn read(path: &Path) -> Result<Self, StudyError> {
-        let table = Experiment::read_table(path)?;
-        Ok(Self { table, changes: Vec::new(), file: Some(path.into()) })
+    /// Reads an experiment file without judging it. Its methods are those of the zoo.
+    pub fn read(path: &Path, zoo: &Zoo) -> Result<Self, StudyError> {
+        Ok(Self { file: Some(path.into()), ..Self::new(Experiment::read_table(path)?, zoo) })
     }
 
     /// An experiment that comes from no file.
-    pub fn new(table: Table) -> Self {
-        Self { table, changes: Vec::new(), file: None }
+    pub fn new(table: Table, zoo: &Zoo) -> Self {
+        Self { table, changes: Vec::new(), file: None, zoo: zoo.clone() }
     }
 
     /// Keeps only these methods: labels of the experiment or names of the zoo. No names keep all.
     pub fn choose_methods(&mut self, names: &[String]) -> Result<(), StudyError> {
-        Ok(choose_methods(&mut self.table, names)?)
+        Ok(choose_methods(&mut self.table, names, &self.zoo)?)
     }
 
     /// Lays a change over those that are there.
@@ -40,13 +41,13 @@ impl Draft {
     /// The experiment with the changes of this draft and some more, which come last.
     pub fn experiment(&self, more: &[Override]) -> Result<Experiment, StudyError> {
         let changes = [&self.changes, more].concat();
-        Experiment::parse(&self.table, &changes).map_err(|error| self.blame(error))
+        Experiment::parse(&self.table, &changes, &self.zoo).map_err(|error| self.blame(error))
     }
 
     /// The file is to blame only for what is wrong without any changes too.
     fn blame(&self, error: ExperimentError) -> StudyError {
         match &self.file {
-            Some(path) if Experiment::parse(&self.table, &[]).is_err() => {
+            Some(path) if Experiment::parse(&self.table, &[], &self.zoo).is_err() => {
                 StudyError::File { path: path.clone(), source: Box::new(error) }
             }
             _ => error.into(),
@@ -64,7 +65,7 @@ mod tests {
         let refusal = |text: &str, change: &str| {
             let path = folder.path().join("e.toml");
             std::fs::write(&path, text).unwrap();
-            let draft = Draft::read(&path).unwrap();
+            let draft = Draft::read(&path, &Zoo::standard()).unwrap();
             draft.experiment(&[Override::parse(change).unwrap()]).unwrap_err().to_string()
         };
         let good = refusal("[[method]]\nname = \"local\"", "rounds=-1");
@@ -75,11 +76,14 @@ mod tests {
 
     #[test]
     fn later_changes_win() {
-        let mut draft = Draft::new("rounds = 3\n[[method]]\nname = \"local\"".parse().unwrap());
+        let mut draft = Draft::new(
+            "rounds = 3\n[[method]]\nname = \"local\"".parse().unwrap(),
+            &Zoo::standard(),
+        );
         draft.change(Override::new(&["rounds"], 4));
-        assert_eq!(draft.experiment(&[]).unwrap().rounds(), 4);
-        assert_eq!(draft.experiment(&[Override::new(&["rounds"], 5)]).unwrap().rounds(), 5);
+        assert_eq!(draft.experiment(&[]).unwrap().rounds, 4);
+        assert_eq!(draft.experiment(&[Override::new(&["rounds"], 5)]).unwrap().rounds, 5);
         draft.choose_methods(&["ditto".to_owned()]).unwrap();
-        assert_eq!(draft.experiment(&[]).unwrap().methods()[0].name, "ditto");
+        assert_eq!(draft.experiment(&[]).unwrap().methods[0].name(), "ditto");
     }
 }

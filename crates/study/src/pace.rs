@@ -1,7 +1,7 @@
 //! How fast this machine trains each method, in the words of an experiment.
 
 use crate::{Observer, StudyError};
-use formant_methods::Zoo;
+use formant_methods::{Entry, FedAvg};
 use formant_runtime::{MethodPlan, Pace, Pacer, RunPlan};
 use serde::Serialize;
 use std::time::{Duration, Instant};
@@ -106,7 +106,7 @@ fn paces(plan: &RunPlan, effort: Effort, observer: &dyn Observer) -> Result<Pace
     let first = &plan.methods[0];
     let plain = MethodPlan {
         label: PLAIN.into(),
-        method: Zoo::standard().build("fedavg", &toml::Table::new())?.method,
+        method: Entry::of::<FedAvg>("").build(&toml::Table::new())?.method,
         shared: first.shared,
         personal: first.personal,
     };

@@ -3,8 +3,9 @@
 use crate::{Draft, Observer, Reached, StudyError, Targets, time_to_target};
 use formant_experiment::Override;
 use formant_report::{Activity, MethodLog, RunLog, Timeline, timeline_svg};
+use formant_runtime::files::{self, Synced};
 use formant_runtime::sim::{self, Outcome};
-use formant_runtime::{EVENTS_FILE, RunPlan, RuntimeError, files, first_difference};
+use formant_runtime::{EVENTS_FILE, RunPlan, RuntimeError, first_difference};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
@@ -152,9 +153,9 @@ impl Comparison {
     /// Writes `speedup.json` and `timeline.svg` into a folder and says where the latter lies.
     pub fn write(&self, folder: &Path) -> Result<PathBuf, StudyError> {
         let svg = folder.join("timeline.svg");
-        files::write_atomic(&svg, timeline_svg(&self.timelines).as_bytes())?;
+        files::write(&svg, timeline_svg(&self.timelines).as_bytes(), Synced::Content)?;
         let gains = serde_json::to_string_pretty(&self.gains)?;
-        files::write_atomic(&folder.join("speedup.json"), gains.as_bytes())?;
+        files::write(&folder.join("speedup.json"), gains.as_bytes(), Synced::Content)?;
         Ok(svg)
     }
 }

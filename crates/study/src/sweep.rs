@@ -3,11 +3,11 @@
 use crate::results::Results;
 use crate::{Draft, Grid, Observer, Score, StudyError};
 use formant_data::Federation;
-use formant_experiment::{Experiment, MethodSetting, Override};
+use formant_experiment::{Data, Experiment, MethodSetting, Override, Settings};
+use formant_numerics::NetworkSpec;
 use formant_report::{Evaluation, MethodLog, Row, RunLog};
 use formant_runtime::sim::{self, Outcome};
 use formant_runtime::{EVENTS_FILE, Quiet, RuntimeError};
-use std::collections::HashSet;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
@@ -44,14 +44,14 @@ impl Sweep {
     ) -> Result<Self, StudyError> {
         let own;
         let seeds = if seeds.is_empty() {
-            own = [draft.experiment(&[])?.seed() as i64];
+            own = [draft.experiment(&[])?.seed as i64];
             &own
         } else {
             seeds
         };
         let mut sweep = Self { jobs: Vec::new(), data: SharedData::default() };
         // Only these can still fail when a run is wired up, and most sweeps vary neither.
-        let mut wired = HashSet::new();
+        let mut wired: Vec<Wiring> = Vec::new();
         for combination in grid.combinations() {
             let changes = combination.changes()?;
             for seed in seeds {
@@ -62,8 +62,10 @@ impl Sweep {
                 };
                 let changes = on_validation(&changes, *seed, last);
                 let experiment = draft.experiment(&changes).map_err(in_combination)?;
-                if wired.insert(Wiring::of(&experiment)) {
+                let wiring = Wiring::of(&experiment);
+                if !wired.contains(&wiring) {
                     sweep.data.wire(&experiment).map_err(in_combination)?;
+                    wired.push(wiring);
                 }
                 sweep.jobs.push(Job { setting, seed: *seed, experiment });
             }
@@ -88,7 +90,7 @@ impl Sweep {
         let mut scores = Vec::new();
         for job in &self.jobs {
             observer.job_started(job);
-            let of_job = if let Some(finished) = results.all(&job.keys()) {
+            let of_job = if let Some(finished) = results.all(&job.keys()?) {
                 finished
             } else {
                 let Some(fresh) = job.run(folder, &mut self.data, stop)? else { return Ok(None) };
@@ -114,37 +116,42 @@ fn on_validation(combination: &[Override], seed: i64, last: &[Override]) -> Vec<
 }
 
 /// What decides whether a run can be wired up: its data, how they are divided, and its network.
-#[derive(PartialEq, Eq, Hash)]
+#[derive(PartialEq)]
 struct Wiring {
-    data: Option<String>,
+    data: Data,
     seed: u64,
-    network: Option<String>,
+    network: NetworkSpec,
 }
 
 impl Wiring {
     fn of(experiment: &Experiment) -> Self {
-        let table = experiment.to_table();
-        let section = |name: &str| table.get(name).map(ToString::to_string);
-        Self { data: section("data"), seed: experiment.seed(), network: section("network") }
+        let Settings { data, seed, network, .. } = experiment.settings().clone();
+        Self { data, seed, network }
     }
 }
 
 /// The federation of the last run: a sweep over hyper-parameters divides its data once.
 #[derive(Default)]
-struct SharedData(Option<(String, Federation)>);
+struct SharedData(Option<Divided>);
+
+/// Data that are divided, and what decided how.
+struct Divided {
+    data: Data,
+    seed: u64,
+    federation: Federation,
+}
 
 impl SharedData {
     fn federation(&mut self, experiment: &Experiment) -> Result<Federation, StudyError> {
-        let table = experiment.to_table();
-        let key = format!("{:?} {}", table.get("data"), experiment.seed());
-        match &self.0 {
-            Some((known, federation)) if *known == key => Ok(federation.clone()),
-            _ => {
-                let federation = experiment.federation()?;
-                self.0 = Some((key, federation.clone()));
-                Ok(federation)
-            }
+        if let Some(known) = &self.0
+            && (&known.data, known.seed) == (&experiment.data, experiment.seed)
+        {
+            return Ok(known.federation.clone());
         }
+        let federation = experiment.federation()?;
+        let (data, seed) = (experiment.data.clone(), experiment.seed);
+        self.0 = Some(Divided { data, seed, federation: federation.clone() });
+        Ok(federation)
     }
 
     /// Whether a run can be wired up.
@@ -156,14 +163,15 @@ impl SharedData {
 
 impl Job {
     /// What identifies a result, for each method. Threads do not change it, so they are no part.
-    fn keys(&self) -> Vec<String> {
+    fn keys(&self) -> Result<Vec<String>, StudyError> {
         let mut identity = self.experiment.to_table();
         identity.remove("runtime");
         identity.remove("method");
-        let key = |method: &MethodSetting| {
-            format!("{identity}|{}|{}|{}", method.name, method.parameters, method.train)
+        let key = |setting: &MethodSetting| {
+            let train = self.experiment.train_of(setting)?;
+            Ok(format!("{identity}|{}|{}|{train}", setting.name(), setting.method.parameters))
         };
-        self.experiment.methods().iter().map(key).collect()
+        self.experiment.methods.iter().map(key).collect()
     }
 
     /// Runs it; none if it was interrupted.
@@ -181,7 +189,7 @@ impl Job {
         }
         let log = RunLog::read(&folder.join(EVENTS_FILE))?;
         let rows = formant_report::rows(&log);
-        let methods = log.methods.iter().zip(&rows).zip(self.keys());
+        let methods = log.methods.iter().zip(&rows).zip(self.keys()?);
         Ok(Some(methods.map(|((method, row), key)| self.score(method, row, key)).collect()))
     }
 

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "what a test cannot do without, it may insist on")]
 
 use formant_experiment::Override;
+use formant_methods::Zoo;
 use formant_runtime::RunPlan;
 use formant_study::{
     Draft, Effort, Grid, Job, Observer, Rank, Silent, Speedup, StudyError, Sweep, Targets, measure,
@@ -35,7 +36,7 @@ name = \"ditto\"
 ";
 
 fn draft() -> Draft {
-    Draft::new(TINY.parse().unwrap())
+    Draft::new(TINY.parse().unwrap(), &Zoo::standard())
 }
 
 /// Writes down what it is told.

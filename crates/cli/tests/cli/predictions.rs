@@ -60,10 +60,8 @@ fn every_format_says_the_same() {
     npy.extend(&pixels);
     fs::write(terminal.path("t.npy"), npy).unwrap();
     let part = Portion { pixels, labels };
-    Share::new(DIGITS.shape, part.clone(), Portion::default(), part)
-        .unwrap()
-        .write(&terminal.path("share.safetensors"))
-        .unwrap();
+    let share = Share::new(DIGITS.shape, part.clone(), Portion::default(), part).unwrap();
+    fs::write(terminal.path("share.safetensors"), share.to_bytes().unwrap()).unwrap();
     let mut first: Option<Vec<Value>> = None;
     for input in ["folder", "t-images-idx3-ubyte", "t.npy", "share.safetensors"] {
         let said = terminal.succeed(&["predict", "digits.safetensors", input, "--json"]);

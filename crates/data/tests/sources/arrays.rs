@@ -294,7 +294,7 @@ fn shares_by_part() {
         |labels: &[u16]| Portion { pixels: counting(labels.len() * 6), labels: labels.to_vec() };
     let share = Share::new(SMALL, part(&[1, 2, 3]), Portion::default(), part(&[7])).unwrap();
     let path = dir.0.path().join("client.safetensors");
-    share.write(&path).unwrap();
+    std::fs::write(&path, share.to_bytes().unwrap()).unwrap();
     let with = |split| Source::open(&path, &SourceOptions { split, ..SourceOptions::default() });
     assert_eq!(open(&path).unwrap().labels().unwrap(), [7]);
     assert_eq!(with(Split::Train).unwrap().labels().unwrap(), [1, 2, 3]);

@@ -1,24 +1,27 @@
 //! The thread that owns the client: it drives the session, makes every step durable, and only then
 //! lets anything follow from it.
 
+mod record;
+
+use super::Source;
 use super::link::Command;
 use super::models::{Owner, Scribe};
+use super::plan::Assignment;
 use super::summary::Summary;
 use super::training::{Job, Trained, Trainer};
 use super::vault::{Manifest, Terms, Vault, decode_broadcast};
-use super::{Source, plan};
-use crate::durable::{self, Named};
 use crate::error::NetworkError;
 use crate::journal;
-use crate::wire::proto::{self, verdict::Kind};
+use crate::wire::proto::{self, dismiss::Cause, verdict::Kind};
 use formant_federation::{Role, Session, SessionAction, SessionEvent, Until};
-use formant_methods::Value;
-use formant_numerics::{Rng, Stream};
+use formant_methods::{Value, Zoo};
 use formant_runtime::event::{Event as Line, Phase};
-use formant_runtime::{EventLog, MethodPlan, RunPlan, RuntimeError};
+use formant_runtime::files::{self, Named};
+use formant_runtime::{MethodPlan, Recorder, RuntimeError};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender};
+use std::time::Instant;
 use tokio::sync::mpsc::UnboundedSender;
 use tracing::{info, warn};
 
@@ -33,7 +36,7 @@ pub(crate) enum Notice {
     /// What the server says about an upload or a failure.
     Verdict { round: u64, verdict: proto::Verdict },
     /// The run is over; the last broadcast, if it could be had.
-    Dismissed { last: Option<(u64, Named)> },
+    Dismissed { cause: Cause, last: Option<(u64, Named)> },
     /// A phase is over.
     Trained(Box<Result<Trained, RuntimeError>>),
     /// It cannot go on.
@@ -46,6 +49,7 @@ pub(crate) enum Notice {
 pub(crate) struct Waiting {
     pub(crate) vault: Vault,
     pub(crate) source: Source,
+    pub(crate) zoo: Zoo,
     /// The client's own name.
     pub(crate) name: String,
     pub(crate) inbox: Receiver<Notice>,
@@ -93,8 +97,11 @@ struct Mind {
     vault: Vault,
     terms: Terms,
     manifest: Manifest,
-    plan: Arc<RunPlan>,
-    journal: EventLog,
+    assignment: Arc<Assignment>,
+    journal: Recorder<'static>,
+    started: Instant,
+    /// Wall time of earlier sessions.
+    before: f64,
     inbox: Receiver<Notice>,
     commands: UnboundedSender<Command>,
     trainer: Trainer,
@@ -114,42 +121,44 @@ impl Mind {
         terms: Terms,
         manifest: Option<Manifest>,
     ) -> Result<Self, NetworkError> {
-        let Waiting { vault, source, name, inbox, notices, commands } = waiting;
-        let plan = Arc::new(plan::of(&terms, source)?);
-        let method = &plan.methods[0];
+        let Waiting { vault, source, zoo, name, inbox, notices, commands } = waiting;
+        let assignment = Arc::new(Assignment::new(&terms, source, &zoo)?);
+        let (task, method) = (&assignment.task, &assignment.task.method);
         let manifest = if let Some(manifest) = manifest {
             manifest
         } else {
-            let manifest = Manifest::new(Session::new(&plan.rules(method)));
+            let manifest = Manifest::new(Session::new(&task.rules));
             vault.begin(&terms, &manifest)?;
             manifest
         };
         let state = if let Some(named) = &manifest.state {
             method.method.decode_client(&named.read(&vault.states())?)?
         } else {
-            let init = plan.engine.network().init(&mut Rng::new(plan.seed, Stream::Init, 0, 0));
-            method.method.start_client(&init)
+            method.method.start_client(&task.init())
         };
         let mut journal = journal::open(&vault.folder, manifest.log)?;
         if journal.end().bytes == 0 {
-            journal.record(&Line::RunStarted(plan.header.clone()))?;
-            journal.record(&Line::MethodStarted { method: method.label.clone() })?;
+            journal.record(&Line::RunStarted(assignment.header.clone()))?;
+            journal.record_now(&Line::MethodStarted { method: method.label.clone() })?;
         }
         info!(
             run = terms.run,
             place = terms.client,
-            samples = plan.federation.clients[terms.client].train.len(),
+            samples = assignment.samples(),
             "the run begins, or goes on"
         );
-        let trainer = Trainer::start(plan.clone(), terms.client, notices);
+        let before = manifest.seconds;
+        let trainer = Trainer::start(assignment.clone(), notices);
         let (client, folder) = (terms.client, vault.folder.clone());
-        let owner = Owner { plan: plan.clone(), client, name, folder };
+        let owner = Owner { assignment: assignment.clone(), client, name, folder };
         Ok(Self {
             vault,
             terms,
             manifest,
-            plan,
+            assignment,
             journal,
+            started: Instant::now(),
+            before,
             inbox,
             commands,
             trainer,
@@ -185,9 +194,10 @@ impl Mind {
                 self.handle(SessionEvent::Broadcast { round, role })
             }
             Notice::Verdict { round, verdict } => self.judged(round, &verdict),
-            Notice::Dismissed { last } => {
+            Notice::Dismissed { cause, last } => {
                 info!("the run is over");
                 self.manifest.broadcasts.extend(last);
+                self.manifest.abandoned = cause == Cause::Abandoned;
                 self.handle(SessionEvent::Finished)
             }
             Notice::Trained(trained) => self.trained(trained.map_err(NetworkError::from)?),
@@ -206,6 +216,7 @@ impl Mind {
             _ => {
                 let (reason, detail) = (&verdict.reason, &verdict.detail);
                 warn!(round, reason, detail, "the server refuses the upload");
+                self.log_refusal(round, verdict)?;
                 self.handle(SessionEvent::Refused { round })
             }
         }
@@ -214,7 +225,7 @@ impl Mind {
     /// A phase is over: its state, and what it is to send, are kept before anything follows.
     fn trained(&mut self, trained: Trained) -> Result<(), NetworkError> {
         let Trained { round, phase, state, upload, record } = trained;
-        self.log(round, phase, &record)?;
+        self.log_phase(round, phase, &record)?;
         let states = self.vault.states();
         let event = match (phase, upload) {
             (Phase::Personal, _) => SessionEvent::PersonalDone { round },
@@ -223,9 +234,9 @@ impl Mind {
                 SessionEvent::SharedFailed { round }
             }
             (Phase::Shared, Some(mut upload)) => {
-                let method = &*self.plan.methods[0].method;
+                let method = &*self.method().method;
                 let bytes = self.terms.packing().pack(method, &mut upload)?;
-                let named = durable::store(&states, &format!("upload-{round}.bin"), &bytes)?;
+                let named = files::store(&states, &format!("upload-{round}.bin"), &bytes)?;
                 self.manifest.uploads.insert(round, named);
                 self.upload = Some((round, Arc::new(upload)));
                 SessionEvent::SharedDone { round }
@@ -235,7 +246,7 @@ impl Mind {
             self.manifest.version += 1;
             let name = format!("state-{}.bin", self.manifest.version);
             let bytes = state.encode()?;
-            self.manifest.state = Some(durable::store(&states, &name, &bytes)?);
+            self.manifest.state = Some(files::store(&states, &name, &bytes)?);
             if let (Phase::Personal, Some((at, got))) = (phase, &self.broadcast) {
                 self.scribe.renew((round, bytes), (*at - 1, got.clone()));
             }
@@ -243,34 +254,6 @@ impl Mind {
         self.state = Some(state);
         self.manifest.working = None;
         self.handle(event)
-    }
-
-    fn log(
-        &mut self,
-        round: u64,
-        phase: Phase,
-        record: &formant_runtime::PhaseRecord,
-    ) -> Result<(), NetworkError> {
-        let (method, client) = (self.method().label.clone(), self.terms.client);
-        let (round, meter) = (round as usize, &record.meter);
-        let line = match &record.error {
-            None => Line::PhaseDone {
-                method,
-                round,
-                client,
-                phase,
-                seconds: record.seconds,
-                samples: meter.samples,
-                steps: meter.steps,
-                loss: meter.mean_objective(),
-                clock: None,
-            },
-            Some(error) => {
-                Line::ClientFailed { method, round, client, phase, error: error.clone() }
-            }
-        };
-        info!(round, ?phase, seconds = record.seconds, error = record.error, "phase done");
-        Ok(self.journal.record(&line)?)
     }
 
     /// Hands an event to the session, keeps what it has become, then acts.
@@ -288,12 +271,17 @@ impl Mind {
             }
         }
         self.manifest.forget();
-        self.manifest.log = self.journal.end();
-        self.vault.commit(&self.manifest)?;
+        self.commit()?;
         for action in actions {
             self.act(action)?;
         }
         Ok(())
+    }
+
+    fn commit(&mut self) -> Result<(), NetworkError> {
+        self.manifest.seconds = self.seconds();
+        self.manifest.log = self.journal.end();
+        self.vault.commit(&self.manifest)
     }
 
     fn act(&mut self, action: SessionAction) -> Result<(), NetworkError> {
@@ -303,7 +291,7 @@ impl Mind {
             SessionAction::StopPersonal => self.trainer.stop(),
             SessionAction::Upload { round } => {
                 let Some(file) = self.manifest.uploads.get(&round).cloned() else { return Ok(()) };
-                let samples = self.plan.federation.clients[self.terms.client].train.len() as u64;
+                let samples = self.assignment.samples() as u64;
                 let _ = self.commands.send(Command::Upload { round, file, samples });
             }
             SessionAction::ReportFailure { round } => {
@@ -340,7 +328,7 @@ impl Mind {
         let states = self.vault.states();
         let named = missing(self.manifest.broadcasts.get(&round), &states, "broadcast", round)?;
         let method = &*self.method().method;
-        let value = Arc::new(decode_broadcast(method, (named, &states), self.terms.packing())?);
+        let value = Arc::new(decode_broadcast(method, named, &states, self.terms.packing())?);
         self.broadcast = Some((round, value.clone()));
         Ok(value)
     }
@@ -373,15 +361,19 @@ impl Mind {
         let got = broadcast.as_deref();
         self.scribe.finish();
         let summary = Summary::new(&self.owner, (round, state), got)?;
-        self.journal.record(&Line::RunFinished { seconds: 0.0 })?;
-        self.manifest.log = self.journal.end();
-        self.vault.commit(&self.manifest)?;
+        self.log_end(round)?;
+        self.commit()?;
         self.summary = Some(summary);
         Ok(())
     }
 
+    /// Seconds of the run, over all sessions of this client.
+    fn seconds(&self) -> f64 {
+        self.before + self.started.elapsed().as_secs_f64()
+    }
+
     fn method(&self) -> &MethodPlan {
-        &self.plan.methods[0]
+        &self.assignment.task.method
     }
 }
 

@@ -18,6 +18,7 @@ pub use summary::Summary;
 use crate::error::NetworkError;
 use crate::stream::{Limits, Traffic};
 use formant_data::Share;
+use formant_methods::Zoo;
 use formant_runtime::files;
 use link::Link;
 use mind::{Notice, Waiting};
@@ -48,6 +49,8 @@ pub struct JoinOptions {
     pub identity: Identity,
     /// Its data.
     pub source: Source,
+    /// The methods that it knows.
+    pub zoo: Zoo,
     /// The folder that survives a crash.
     pub state: PathBuf,
     /// Most bytes per second in each direction.
@@ -86,6 +89,7 @@ pub async fn join(
         vault,
         name: options.identity.name().to_owned(),
         source: options.source,
+        zoo: options.zoo,
         inbox,
         notices: notices.clone(),
         commands,

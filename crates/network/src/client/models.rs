@@ -1,13 +1,14 @@
 //! A client's models as files in its folder: whoever has the folder can use them, with no server in
 //! reach.
 
-use crate::durable;
+use super::plan::Assignment;
 use crate::error::NetworkError;
 use formant_methods::{MethodError, Value};
 use formant_model::folder::{GENERIC, OWN};
 use formant_model::{Role, encode};
 use formant_numerics::{EVALUATION_BATCH, Model, Worker};
-use formant_runtime::{RunPlan, RuntimeError};
+use formant_runtime::files::{self, Synced};
+use formant_runtime::{RuntimeError, Task};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -16,7 +17,7 @@ use tracing::warn;
 /// Whose models they are, and where they are kept.
 #[derive(Clone)]
 pub(crate) struct Owner {
-    pub(crate) plan: Arc<RunPlan>,
+    pub(crate) assignment: Arc<Assignment>,
     pub(crate) client: usize,
     pub(crate) name: String,
     pub(crate) folder: PathBuf,
@@ -41,8 +42,8 @@ pub(crate) struct Models {
 impl Owner {
     /// Memory for making and scoring models.
     pub(crate) fn worker(&self) -> Box<dyn Worker> {
-        let batch = self.plan.largest_batch(&self.plan.methods[0]).max(EVALUATION_BATCH);
-        self.plan.engine.worker(batch)
+        let batch = self.assignment.largest_batch().max(EVALUATION_BATCH);
+        self.assignment.task.engine.worker(batch)
     }
 
     /// Makes both models as an evaluation does; nothing that training sees is changed.
@@ -51,11 +52,12 @@ impl Owner {
         parts: &Parts<'_>,
         worker: &mut dyn Worker,
     ) -> Result<Models, NetworkError> {
-        let method = &self.plan.methods[0];
-        let generic = generic_model(&self.plan, parts.broadcast.1)?;
-        let desk = self.plan.desk(method, self.client);
+        let task = &self.assignment.task;
+        let generic = generic_model(task, parts.broadcast.1)?;
+        let desk = self.assignment.desk();
         let mut local = desk.evaluation(parts.state.0 as usize, worker);
-        let made = method.method.personal_model(parts.state.1, parts.broadcast.1, &mut local);
+        let method = &*task.method.method;
+        let made = method.personal_model(parts.state.1, parts.broadcast.1, &mut local);
         let personal = match made {
             Ok(model) => Some(model.into_owned()),
             Err(MethodError::Numerics(_)) => None,
@@ -72,7 +74,7 @@ impl Owner {
         parts: &Parts<'_>,
     ) -> Result<Option<PathBuf>, NetworkError> {
         let personal = models.personal.as_ref();
-        let personal = personal.filter(|_| self.plan.methods[0].method.entry().personal);
+        let personal = personal.filter(|_| self.assignment.task.method.method.entry().personal);
         let role = Role::Personal { client: self.client, name: Some(self.name.clone()) };
         let generic = models.generic.as_ref();
         let generic = self.write_one(GENERIC, (Role::Generic, parts.broadcast.0), generic)?;
@@ -88,18 +90,19 @@ impl Owner {
     ) -> Result<Option<PathBuf>, NetworkError> {
         let Some(model) = model.filter(|model| model.is_finite()) else { return Ok(None) };
         let path = self.folder.join(file);
-        let card = self.plan.card_of(&self.plan.methods[0], role, round as usize);
-        let bytes = encode(self.plan.engine.network().layout(), &card, model)
-            .map_err(RuntimeError::from)?;
-        durable::write(&path, &bytes)?;
+        let task = &self.assignment.task;
+        let card = task.card_of(role, round as usize);
+        let layout = task.engine.network().layout();
+        let bytes = encode(layout, &card, model).map_err(RuntimeError::from)?;
+        files::write(&path, &bytes, Synced::Name)?;
         Ok(Some(path))
     }
 }
 
 /// The generic model in a broadcast, if a whole one is in it.
-fn generic_model(plan: &RunPlan, broadcast: &Value) -> Result<Option<Model>, NetworkError> {
-    let method = &*plan.methods[0].method;
-    let layout = plan.engine.network().layout();
+fn generic_model(task: &Task, broadcast: &Value) -> Result<Option<Model>, NetworkError> {
+    let method = &*task.method.method;
+    let layout = task.engine.network().layout();
     let vectors = method.broadcast_vectors(broadcast)?;
     let [parameters, buffers, ..] = vectors[..] else { return Ok(None) };
     let is_whole = parameters.len() == layout.parameters()
@@ -189,7 +192,7 @@ impl Drop for Scribe {
 }
 
 fn follow(owner: &Owner, order: &Order, worker: &mut dyn Worker) -> Result<(), NetworkError> {
-    let state = owner.plan.methods[0].method.decode_client(&order.state.1)?;
+    let state = owner.assignment.task.method.method.decode_client(&order.state.1)?;
     let parts = Parts {
         state: (order.state.0, &state),
         broadcast: (order.broadcast.0, &order.broadcast.1),

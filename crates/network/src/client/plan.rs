@@ -4,58 +4,86 @@ use super::Source;
 use super::vault::Terms;
 use crate::error::NetworkError;
 use crate::wire::confused;
-use formant_data::{ClientData, Federation, description};
-use formant_experiment::{Experiment, Override};
-use formant_runtime::RunPlan;
+use formant_data::{ClientData, Dataset};
+use formant_experiment::{Experiment, OneMethod, Override, Side};
+use formant_methods::Zoo;
+use formant_runtime::event::RunStarted;
+use formant_runtime::{Desk, Task};
 use std::sync::Arc;
 use toml::Table;
 
-/// Wires the experiment up over the client's own data: other clients are there, and hold nothing.
-pub(crate) fn of(terms: &Terms, source: Source) -> Result<RunPlan, NetworkError> {
-    let table: Table = terms
-        .experiment
-        .parse()
-        .map_err(|error| confused(format!("the experiment is no TOML: {error}")))?;
-    let plan = match source {
-        Source::Share(share) => {
-            let experiment = Experiment::parse_for_network(&table, &[])?;
-            let key = |key: &str| table.get("data").and_then(|data| data.get(key));
-            let name = key("dataset").and_then(toml::Value::as_str).unwrap_or_default();
-            let (dataset, data) = share.into_dataset(name, &description(name)?)?;
-            let count = key("clients").and_then(toml::Value::as_integer);
-            let count = count.and_then(|count| usize::try_from(count).ok()).unwrap_or_default();
-            let mut clients = vec![ClientData::default(); count];
-            if let Some(own) = clients.get_mut(terms.client) {
-                *own = data;
+/// What a client computes, and on what.
+pub(crate) struct Assignment {
+    pub(crate) task: Task,
+    /// The first line of the event log.
+    pub(crate) header: RunStarted,
+    /// The client's place.
+    client: usize,
+    /// Images, some of which are the client's.
+    pub(crate) dataset: Arc<Dataset>,
+    /// Which of them.
+    data: ClientData,
+}
+
+impl Assignment {
+    /// Wires the experiment up over the client's own data.
+    pub(crate) fn new(terms: &Terms, source: Source, zoo: &Zoo) -> Result<Self, NetworkError> {
+        let table: Table = terms
+            .experiment
+            .parse()
+            .map_err(|error| confused(format!("the experiment is no TOML: {error}")))?;
+        let changes: Vec<Override> = match &source {
+            Source::Rehearse { dir: Some(dir) } => {
+                vec![Override::new(&["data", "dir"], dir.display().to_string())]
             }
-            experiment.plan_on(Federation { dataset: Arc::new(dataset), clients })?
-        }
-        Source::Rehearse { dir } => {
-            let dir = dir.map(|dir| Override::new(&["data", "dir"], dir.display().to_string()));
-            let experiment =
-                Experiment::parse_for_network(&table, &dir.into_iter().collect::<Vec<_>>())?;
-            let mut federation = experiment.federation()?;
-            for (client, data) in federation.clients.iter_mut().enumerate() {
-                if client != terms.client {
-                    *data = ClientData::default();
-                }
+            Source::Rehearse { dir: None } | Source::Share(_) => Vec::new(),
+        };
+        let experiment = Experiment::parse_for_network(&table, &changes, zoo)?;
+        let experiment = OneMethod::new(experiment)?;
+        let (client, clients) = (terms.client, experiment.data.clients);
+        let (dataset, data) = match source {
+            Source::Share(share) => {
+                let known = experiment.data.dataset;
+                let (dataset, data) = share.into_dataset(known.name, &known.description())?;
+                (Arc::new(dataset), Some(data))
             }
-            experiment.plan_on(federation)?
+            Source::Rehearse { .. } => {
+                let federation = experiment.federation()?;
+                let data = federation.clients.into_iter().nth(client);
+                (federation.dataset, data)
+            }
+        };
+        let Some(data) = data.filter(|_| client < clients) else {
+            return Err(confused(format!("{clients} clients, of which this is number {client}")));
+        };
+        if data.train.is_empty() {
+            return Err(NetworkError::setting(
+                "there are no samples to train on",
+                "give this client data with training samples",
+            ));
         }
-    };
-    if plan.methods.len() != 1 || plan.federation.clients.len() <= terms.client {
-        return Err(confused(format!(
-            "{} methods and {} clients, of which this is number {}",
-            plan.methods.len(),
-            plan.federation.clients.len(),
-            terms.client
-        )));
+        let (task, header) =
+            experiment.task(&dataset, Side::Client { place: client, data: &data })?;
+        Ok(Self { task, header, client, dataset, data })
     }
-    if plan.federation.clients[terms.client].train.is_empty() {
-        return Err(NetworkError::setting(
-            "there are no samples to train on",
-            "give this client data with training samples",
-        ));
+
+    /// The client's place of work.
+    pub(crate) fn desk(&self) -> Desk<'_> {
+        self.task.desk(self.client, &*self.dataset.train, &self.data.train)
     }
-    Ok(plan)
+
+    /// Samples that it trains on.
+    pub(crate) fn samples(&self) -> usize {
+        self.data.train.len()
+    }
+
+    /// Samples that its models are scored on.
+    pub(crate) fn scored(&self) -> &[u32] {
+        self.task.evaluation.split.of(&self.data)
+    }
+
+    /// Samples in its largest training step.
+    pub(crate) fn largest_batch(&self) -> usize {
+        self.task.method.largest_batch(self.samples())
+    }
 }

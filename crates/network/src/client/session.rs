@@ -2,12 +2,12 @@
 
 use super::link::{Command, Ended, Link};
 use super::mind::Notice;
-use super::transfer::{self, Caller, Lost, Progress};
-use crate::durable::Named;
+use super::transfer::{self, Caller, Lost, Way};
 use crate::error::NetworkError;
-use crate::wire::{confused, proto, role_from_wire};
+use crate::wire::{confused, file_named, proto, role_from_wire};
+use formant_runtime::files::Named;
+use proto::dismiss::Cause;
 use proto::order::Order;
-use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::{AbortHandle, JoinSet};
 
@@ -17,7 +17,7 @@ const DRAIN: Duration = Duration::from_secs(1);
 /// What a task of a session has brought.
 pub(super) enum Brought {
     Broadcast { round: u64, role: formant_federation::Role, file: Option<Named> },
-    Last { round: u64, file: Option<Named> },
+    Last { cause: Cause, round: u64, file: Option<Named> },
     Verdict { round: u64, verdict: proto::Verdict },
 }
 
@@ -40,9 +40,9 @@ impl Running<'_> {
                 let Some(file) = order.file else {
                     return Some(Ended::Refused(confused("a broadcast without a file")));
                 };
-                let (by, states) = (self.way(), self.link.states.clone());
+                let (way, states) = (self.way(), self.link.states.clone());
                 let task = self.tasks.spawn(async move {
-                    let file = transfer::download(by, &states, round, file).await?;
+                    let file = transfer::download(way, &states, round, file).await?;
                     Ok(Brought::Broadcast { round, role, file })
                 });
                 if let Some(older) = self.download.replace(task) {
@@ -52,13 +52,14 @@ impl Running<'_> {
             }
             Some(Order::Dismiss(order)) => self.dismissed(order),
             Some(Order::Welcome(_)) | None => {
-                Some(Ended::Refused(confused("an order that is no order")))
+                Some(Ended::Refused(confused("an order that says nothing")))
             }
         }
     }
 
     fn dismissed(&mut self, order: proto::Dismiss) -> Option<Ended> {
-        if order.cause() == proto::dismiss::Cause::Replaced {
+        let cause = order.cause();
+        if cause == Cause::Replaced {
             return Some(Ended::Refused(NetworkError::Refused {
                 server: self.link.server.clone(),
                 reason: "another process has joined under the same name".into(),
@@ -68,43 +69,43 @@ impl Running<'_> {
         // Nobody waits for an upload any more.
         self.tasks.abort_all();
         let Some(proto::Broadcast { round, file: Some(file), .. }) = order.last else {
-            let _ = self.link.notices.send(Notice::Dismissed { last: None });
+            let _ = self.link.notices.send(Notice::Dismissed { cause, last: None });
             return Some(Ended::Over);
         };
-        let (by, states) = (self.way(), self.link.states.clone());
+        let (way, states) = (self.way(), self.link.states.clone());
         self.tasks.spawn(async move {
-            let file = transfer::download(by, &states, round, file).await?;
-            Ok(Brought::Last { round, file })
+            let file = transfer::download(way, &states, round, file).await?;
+            Ok(Brought::Last { cause, round, file })
         });
         None
     }
 
     /// What a transfer goes by.
-    fn way(&self) -> (Caller, Arc<Progress>) {
-        (self.caller.clone(), self.link.progress.clone())
+    fn way(&self) -> Way {
+        Way { caller: self.caller.clone(), progress: self.link.progress.clone() }
     }
 
     pub(super) fn send(&mut self, command: Command) {
-        let (mut caller, progress) = self.way();
+        let mut way = self.way();
         let (chunk, states) = (self.chunk, self.link.states.clone());
         match command {
             Command::Upload { round, file, samples } => {
                 let header = proto::UploadHeader {
                     round,
-                    file: Some(proto::File { bytes: file.bytes, hash: file.hash_bytes() }),
+                    file: Some(file_named(&file)),
                     encoding: self.packing.0,
                     precision: self.packing.1,
                     samples,
                 };
                 let path = states.join(&file.file);
                 self.tasks.spawn(async move {
-                    let verdict = transfer::upload((caller, progress), header, path, chunk).await?;
+                    let verdict = transfer::upload(way, header, path, chunk).await?;
                     Ok(Brought::Verdict { round, verdict })
                 });
             }
             Command::Fail { round, why } => {
                 self.tasks.spawn(async move {
-                    let told = caller.fail(proto::Failure { round, reason: why }).await;
+                    let told = way.caller.fail(proto::Failure { round, reason: why }).await;
                     let verdict = told.map_err(Lost::from)?.into_inner();
                     Ok(Brought::Verdict { round, verdict })
                 });
@@ -138,8 +139,9 @@ impl Running<'_> {
             Ok(Brought::Broadcast { round, role, file: Some(file) }) => {
                 (Notice::Broadcast { round, role, file }, None)
             }
-            Ok(Brought::Last { round, file }) => {
-                (Notice::Dismissed { last: file.map(|file| (round, file)) }, Some(Ended::Over))
+            Ok(Brought::Last { cause, round, file }) => {
+                let last = file.map(|file| (round, file));
+                (Notice::Dismissed { cause, last }, Some(Ended::Over))
             }
             Ok(Brought::Verdict { round, verdict }) => (Notice::Verdict { round, verdict }, None),
         };

@@ -31,10 +31,10 @@ impl Summary {
         (round, state): (u64, &Value),
         broadcast: Option<&Value>,
     ) -> Result<Self, NetworkError> {
-        let plan = &owner.plan;
+        let assignment = &owner.assignment;
         let mut summary = Self {
             rounds: round,
-            samples: plan.scored(owner.client).len(),
+            samples: assignment.scored().len(),
             personal: None,
             generic: None,
             fingerprint: crate::wire::fingerprint(&state.encode()?),
@@ -44,7 +44,7 @@ impl Summary {
         let mut worker = owner.worker();
         let parts = Parts { state: (round, state), broadcast: (round, broadcast) };
         let models = owner.models(&parts, &mut *worker)?;
-        let (samples, mine) = (&*plan.federation.dataset.train, plan.scored(owner.client));
+        let (samples, mine) = (&*assignment.dataset.train, assignment.scored());
         let mut scored = |model: Option<&Model>| {
             model.and_then(|model| Score::of(worker.score(model, samples, mine), mine.len()))
         };

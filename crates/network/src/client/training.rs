@@ -1,11 +1,12 @@
 //! The thread that trains, so that everything else goes on meanwhile.
 
 use super::mind::Notice;
+use super::plan::Assignment;
 use formant_federation::Until;
 use formant_methods::Value;
 use formant_numerics::Patience;
 use formant_runtime::event::Phase;
-use formant_runtime::{Hand, Lasting, PhaseRecord, RunPlan, RuntimeError};
+use formant_runtime::{Desk, Hand, Lasting, PhaseRecord, RuntimeError};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Sender};
@@ -36,15 +37,15 @@ pub(crate) struct Trainer {
 
 impl Trainer {
     /// Starts the thread; it ends when the trainer is dropped.
-    pub(crate) fn start(plan: Arc<RunPlan>, client: usize, notices: Sender<Notice>) -> Self {
+    pub(crate) fn start(assignment: Arc<Assignment>, notices: Sender<Notice>) -> Self {
         let (jobs, inbox) = mpsc::channel::<Job>();
         let stop = Arc::new(AtomicBool::new(false));
         let flag = stop.clone();
         std::thread::spawn(move || {
-            let method = &plan.methods[0];
-            let mut hand = Hand::new(&*plan.engine, plan.largest_batch(method));
+            let desk = assignment.desk();
+            let mut hand = Hand::new(&*assignment.task.engine, assignment.largest_batch());
             for job in inbox {
-                let trained = train(&plan, client, job, (&mut hand, &flag));
+                let trained = train(&desk, job, &mut hand, &flag);
                 if notices.send(Notice::Trained(Box::new(trained))).is_err() {
                     return;
                 }
@@ -67,12 +68,11 @@ impl Trainer {
 }
 
 fn train(
-    plan: &RunPlan,
-    client: usize,
+    desk: &Desk<'_>,
     job: Job,
-    (hand, stop): (&mut Hand, &AtomicBool),
+    hand: &mut Hand,
+    stop: &AtomicBool,
 ) -> Result<Trained, RuntimeError> {
-    let desk = plan.desk(&plan.methods[0], client);
     let Job { round, mut state, broadcast, personal } = job;
     let at = round as usize;
     let (phase, upload, record) = match personal {

@@ -1,8 +1,8 @@
 //! Downloads and uploads that go on where they were cut.
 
-use crate::durable::{self, Named};
 use crate::wire::{NAME_KEY, chunk, hex, is_file, is_whole, proto};
 use bytes::Bytes;
+use formant_runtime::files::{self, Named, Synced};
 use proto::federation_client::FederationClient;
 use proto::upload_part::Part;
 use proto::verdict::Kind;
@@ -37,6 +37,13 @@ impl Interceptor for Signer {
 /// What calls go through.
 pub(crate) type Caller = FederationClient<InterceptedService<Channel, Signer>>;
 
+/// What a transfer goes by.
+#[derive(Clone)]
+pub(crate) struct Way {
+    pub(crate) caller: Caller,
+    pub(crate) progress: Arc<Progress>,
+}
+
 /// The line is gone, or the disk; the connection is made anew.
 pub(crate) struct Lost(pub(crate) String);
 
@@ -66,11 +73,11 @@ pub(crate) struct Progress(Mutex<Steps>);
 struct Steps {
     further: bool,
     /// How far each transfer has come: what is fetched or sent a second time is no progress.
-    marks: BTreeMap<(Way, u64), u64>,
+    marks: BTreeMap<(Direction, u64), u64>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Way {
+enum Direction {
     Down,
     Up,
 }
@@ -80,7 +87,7 @@ const MARKS: usize = 64;
 
 impl Progress {
     /// So much of a round's broadcast is on disk, or the server has so much of its upload.
-    fn reached(&self, way: Way, round: u64, offset: u64) {
+    fn reached(&self, way: Direction, round: u64, offset: u64) {
         let mut steps = self.steps();
         let mark = steps.marks.entry((way, round)).or_default();
         let further = offset > *mark;
@@ -112,7 +119,7 @@ const AHEAD: usize = 2;
 /// Downloads a broadcast into the folder; `None` if the server does not have it any more. What an
 /// earlier connection has brought is not fetched again.
 pub(crate) async fn download(
-    (mut caller, progress): (Caller, Arc<Progress>),
+    mut way: Way,
     states: &Path,
     round: u64,
     file: proto::File,
@@ -127,7 +134,7 @@ pub(crate) async fn download(
     // The hash in its name: only the same bytes may go on.
     let part = states.join(format!("broadcast-{round}-{}.part", hex(&file.hash)));
     for _ in 0..TRIES {
-        match fetch((&mut caller, &progress), &part, round, file.bytes).await {
+        match fetch(&mut way, &part, round, file.bytes).await {
             Ok(true) => {}
             Ok(false) => return Ok(None),
             Err(lost) => return Err(lost),
@@ -135,35 +142,25 @@ pub(crate) async fn download(
         let bytes = tokio::fs::read(&part).await?;
         if is_file(&file, &bytes) {
             let named = Named::of(name, &bytes);
-            let states = states.to_owned();
-            let kept = move || {
-                std::fs::File::open(&part)?.sync_data()?;
-                std::fs::rename(&part, &whole)?;
-                durable::sync_folder(&states).map_err(std::io::Error::other)
-            };
+            let kept = move || files::settle(&part, &whole, Synced::Name);
             tokio::task::spawn_blocking(kept).await.map_err(|error| Lost(error.to_string()))??;
             return Ok(Some(named));
         }
         warn!(round, "a broadcast does not have its hash; it is fetched again");
-        durable::remove(&part)?;
+        files::remove(&part)?;
     }
     Err(Lost(format!("the broadcast of round {round} was damaged {TRIES} times")))
 }
 
 /// Appends what is missing. False if the server does not have it any more.
-async fn fetch(
-    (caller, progress): (&mut Caller, &Progress),
-    part: &Path,
-    round: u64,
-    total: u64,
-) -> Result<bool, Lost> {
+async fn fetch(way: &mut Way, part: &Path, round: u64, total: u64) -> Result<bool, Lost> {
     let mut file = tokio::fs::OpenOptions::new().create(true).append(true).open(part).await?;
     let mut offset = file.metadata().await?.len();
     if offset > total {
         file.set_len(0).await?;
         offset = 0;
     }
-    let mut chunks = match caller.download(proto::DownloadRequest { round, offset }).await {
+    let mut chunks = match way.caller.download(proto::DownloadRequest { round, offset }).await {
         Ok(chunks) => chunks.into_inner(),
         Err(status) if status.code() == Code::NotFound => return Ok(false),
         Err(status) => return Err(status.into()),
@@ -181,26 +178,26 @@ async fn fetch(
         // Nothing may be written later, when another connection goes on with the file.
         file.flush().await?;
         offset += chunk.data.len() as u64;
-        progress.reached(Way::Down, round, offset);
+        way.progress.reached(Direction::Down, round, offset);
     }
     Ok(true)
 }
 
 /// Sends an upload, from wherever the server has it already, and gives the server's verdict.
 pub(crate) async fn upload(
-    (mut caller, progress): (Caller, Arc<Progress>),
+    mut way: Way,
     header: proto::UploadHeader,
     path: PathBuf,
-    size: usize,
+    chunk_size: usize,
 ) -> Result<proto::Verdict, Lost> {
     let mut last = proto::Verdict::default();
     for _ in 0..TRIES {
-        let resumed = caller.resume(header.clone()).await?.into_inner();
+        let resumed = way.caller.resume(header.clone()).await?.into_inner();
         let verdict = if let Some(verdict) = resumed.verdict {
             verdict
         } else {
-            progress.reached(Way::Up, header.round, resumed.offset);
-            send(&mut caller, &header, &path, (resumed.offset, size)).await?
+            way.progress.reached(Direction::Up, header.round, resumed.offset);
+            send(&mut way.caller, &header, &path, resumed.offset, chunk_size).await?
         };
         match verdict.kind() {
             Kind::Again | Kind::Unspecified => last = verdict,
@@ -215,7 +212,8 @@ async fn send(
     caller: &mut Caller,
     header: &proto::UploadHeader,
     path: &Path,
-    (mut offset, size): (u64, usize),
+    mut offset: u64,
+    chunk_size: usize,
 ) -> Result<proto::Verdict, Lost> {
     let mut file = tokio::fs::File::open(path).await?;
     file.seek(SeekFrom::Start(offset)).await?;
@@ -224,8 +222,8 @@ async fn send(
     let _ = parts.try_send(part(Part::Header(header.clone())));
     let reader = tokio::spawn(async move {
         loop {
-            let mut data = Vec::with_capacity(size);
-            let read = (&mut file).take(size as u64).read_to_end(&mut data).await;
+            let mut data = Vec::with_capacity(chunk_size);
+            let read = (&mut file).take(chunk_size as u64).read_to_end(&mut data).await;
             if read.map_or(true, |read| read == 0) {
                 return;
             }
@@ -251,20 +249,20 @@ mod tests {
     fn progress_is_what_was_not_there_before() {
         let progress = Progress::default();
         for (way, round, offset, further) in [
-            (Way::Up, 1, 0, false),
-            (Way::Up, 1, 10, true),
-            (Way::Up, 2, 5, true),
-            (Way::Up, 1, 10, false),
-            (Way::Up, 1, 30, true),
-            (Way::Down, 1, 20, true),
+            (Direction::Up, 1, 0, false),
+            (Direction::Up, 1, 10, true),
+            (Direction::Up, 2, 5, true),
+            (Direction::Up, 1, 10, false),
+            (Direction::Up, 1, 30, true),
+            (Direction::Down, 1, 20, true),
             // Fetched anew, because it was damaged.
-            (Way::Down, 1, 10, false),
+            (Direction::Down, 1, 10, false),
         ] {
             progress.reached(way, round, offset);
             assert_eq!(progress.take(), further, "{offset} of round {round}");
         }
         for round in 0..1_000 {
-            progress.reached(Way::Down, round, 1);
+            progress.reached(Direction::Down, round, 1);
         }
         assert!(progress.take() && !progress.take() && progress.steps().marks.len() <= MARKS);
     }

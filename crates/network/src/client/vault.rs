@@ -9,12 +9,12 @@
 //!   has not confirmed.
 
 use crate::codec::{Packing, expand};
-use crate::durable::{self, Named};
 use crate::error::NetworkError;
 use crate::wire::{confused, proto};
 use formant_federation::Session;
 use formant_methods::{ErasedMethod, Value};
-use formant_runtime::{EVENTS_FILE, LogMark, files};
+use formant_runtime::files::{self, Named, Synced};
+use formant_runtime::{EVENTS_FILE, LogMark};
 use proto::{Encoding, Precision};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashSet};
@@ -23,6 +23,9 @@ use std::path::{Path, PathBuf};
 
 /// Where runs go that are over.
 const ARCHIVE: &str = "archive";
+
+/// What to do with a folder that cannot be trusted.
+const RESTORE: &str = "restore the whole state folder from a copy, or start again in a new one";
 
 /// The version of the folder's layout.
 const FORMAT: u32 = 2;
@@ -98,6 +101,15 @@ pub(crate) struct Manifest {
     pub(crate) working: Option<u64>,
     /// Where the event log stood.
     pub(crate) log: LogMark,
+    /// Wall time of earlier sessions and of this one.
+    #[serde(default)]
+    pub(crate) seconds: f64,
+    /// Whether the server has given the run up.
+    #[serde(default)]
+    pub(crate) abandoned: bool,
+    /// Whether the log has its end.
+    #[serde(default)]
+    pub(crate) ended: bool,
 }
 
 impl Manifest {
@@ -111,6 +123,9 @@ impl Manifest {
             failures: BTreeMap::new(),
             working: None,
             log: LogMark::default(),
+            seconds: 0.0,
+            abandoned: false,
+            ended: false,
         }
     }
 
@@ -131,6 +146,13 @@ impl Manifest {
     }
 }
 
+/// When a folder is swept.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum When {
+    AtStart,
+    UnderWay,
+}
+
 /// The folder, locked.
 pub(crate) struct Vault {
     pub(crate) folder: PathBuf,
@@ -140,21 +162,21 @@ pub(crate) struct Vault {
 impl Vault {
     /// Opens a folder; gives the run that it belongs to, if there is one.
     pub(crate) fn open(folder: &Path) -> Result<(Self, Option<(Terms, Manifest)>), NetworkError> {
-        durable::create_private(folder)?;
+        files::create_private(folder)?;
         files::create_folder(&folder.join("states"))?;
         let vault = Self { folder: folder.into(), _lock: files::lock(folder)? };
-        let terms: Option<Terms> = durable::read_manifest(&vault.terms_path())?;
-        let manifest: Option<Manifest> = durable::read_manifest(&vault.manifest_path())?;
+        let terms: Option<Terms> = files::read_manifest(&vault.terms_path(), RESTORE)?;
+        let manifest: Option<Manifest> = files::read_manifest(&vault.manifest_path(), RESTORE)?;
         let begun = terms.zip(manifest);
         if let Some((_, manifest)) = &begun {
-            vault.sweep(manifest, true)?;
+            vault.sweep(manifest, When::AtStart)?;
         }
         Ok((vault, begun))
     }
 
     /// Writes down which run this is.
     pub(crate) fn begin(&self, terms: &Terms, manifest: &Manifest) -> Result<(), NetworkError> {
-        durable::write_manifest(&self.terms_path(), terms)?;
+        files::write_manifest(&self.terms_path(), terms, Synced::Name)?;
         self.commit(manifest)
     }
 
@@ -193,7 +215,7 @@ impl Vault {
         let [generic, own] = super::models::files(&self.folder);
         let log = self.folder.join(EVENTS_FILE);
         for path in [generic, own, log, self.states(), self.manifest_path(), self.terms_path()] {
-            durable::move_into(&path, &archive)?;
+            files::move_into(&path, &archive)?;
         }
         files::create_folder(&self.states())?;
         tracing::info!(archive = %archive.display(), "the run that is over is in the archive");
@@ -202,25 +224,26 @@ impl Vault {
 
     /// Makes what has happened durable, and removes what it has made superfluous.
     pub(crate) fn commit(&self, manifest: &Manifest) -> Result<(), NetworkError> {
-        durable::write_manifest(&self.manifest_path(), manifest)?;
-        self.sweep(manifest, false)
+        files::write_manifest(&self.manifest_path(), manifest, Synced::Name)?;
+        self.sweep(manifest, When::UnderWay)
     }
 
     /// Removes files that nobody names. Downloads are written by another task while this runs, so
     /// they are touched only at the start, and then only those that are old.
-    fn sweep(&self, manifest: &Manifest, at_start: bool) -> Result<(), NetworkError> {
+    fn sweep(&self, manifest: &Manifest, when: When) -> Result<(), NetworkError> {
         let named = manifest.named();
         let newest = manifest.broadcasts.keys().next_back().copied().unwrap_or(0);
-        for name in durable::names(&self.states())? {
+        for name in files::names(&self.states())? {
             let round = name
                 .strip_prefix("broadcast-")
                 .and_then(|rest| rest.split(['.', '-']).next()?.parse::<u64>().ok());
             let is_old = round.is_none_or(|round| round < newest);
             // A file that is being written has no name yet, and at the start nobody writes.
             let is_half = Path::new(&name).extension().is_some_and(|kind| kind == "tmp");
-            let is_waste = if is_half { at_start } else { is_old && !named.contains(&name) };
+            let is_waste =
+                if is_half { when == When::AtStart } else { is_old && !named.contains(&name) };
             if is_waste {
-                durable::remove(&self.states().join(name))?;
+                files::remove(&self.states().join(name))?;
             }
         }
         Ok(())
@@ -242,7 +265,8 @@ impl Vault {
 /// Reads a broadcast back.
 pub(crate) fn decode_broadcast(
     method: &dyn ErasedMethod,
-    (named, states): (&Named, &Path),
+    named: &Named,
+    states: &Path,
     packing: Packing,
 ) -> Result<Value, NetworkError> {
     let bytes = expand(named.read(states)?, packing.encoding, u64::MAX - 1)

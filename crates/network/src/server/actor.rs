@@ -4,15 +4,16 @@
 use super::aggregation::{self, Aggregation};
 use super::core::Core;
 use super::presence::Present;
+use super::refusals::Refusals;
 use super::status::Status;
 use super::vault::{End, Manifest, Vault};
-use super::verdict::{Fault, of_actions};
+use super::verdict::{Fault, told};
 use crate::error::NetworkError;
 use crate::journal;
 use crate::wire::{proto, role_to_wire};
-use formant_federation::{Action, Event, Time};
+use formant_federation::{Action, Event, Refusal, Time, Verdict};
 use formant_methods::Value;
-use formant_runtime::EventLog;
+use formant_runtime::Recorder;
 use formant_runtime::event::{self, Event as Line};
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
@@ -24,8 +25,10 @@ use tracing::info;
 
 /// Where orders to one client go.
 pub(crate) type Orders = mpsc::Sender<Result<proto::Order, tonic::Status>>;
-/// Where a verdict is awaited.
-pub(crate) type Reply = oneshot::Sender<Result<proto::Verdict, Fault>>;
+/// What a client is told about its answer.
+pub(crate) type Told = Result<proto::Verdict, Fault>;
+/// Where that is awaited.
+pub(crate) type Reply = oneshot::Sender<Told>;
 
 /// What happens to the server.
 pub(crate) enum Message {
@@ -38,7 +41,9 @@ pub(crate) enum Message {
     /// Would an upload be taken? Nothing changes.
     Ask { client: usize, round: u64, samples: u64, reply: Reply },
     /// An upload is whole, checked and synced.
-    Uploaded { client: usize, round: u64, bytes: u64, samples: u64, reply: Reply },
+    Uploaded { upload: Upload, reply: Reply },
+    /// An upload is refused for good.
+    Refused { offer: Offer, fault: Fault, reply: Reply },
     /// A client cannot answer.
     Failed { client: usize, round: u64, why: String, reply: Option<Reply> },
     /// The aggregation is done.
@@ -53,6 +58,24 @@ pub(crate) enum Message {
     Stop,
 }
 
+/// An upload that is whole.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Upload {
+    pub(crate) client: usize,
+    pub(crate) round: u64,
+    pub(crate) bytes: u64,
+    pub(crate) samples: u64,
+}
+
+/// What a client has said of its upload.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Offer {
+    pub(crate) client: usize,
+    pub(crate) round: u64,
+    /// Its size, if it is plausible.
+    pub(crate) bytes: Option<u64>,
+}
+
 /// Messages that are made durable together.
 const BATCH: usize = 256;
 
@@ -60,7 +83,9 @@ pub(crate) struct Actor {
     pub(super) core: Arc<Core>,
     pub(super) vault: Vault,
     pub(super) manifest: Manifest,
-    pub(super) journal: EventLog,
+    pub(super) journal: Recorder<'static>,
+    /// Which refusals the log speaks of already.
+    pub(super) refusals: Refusals,
     pub(super) inbox: Receiver<Message>,
     /// The method's state; away while an aggregation works on it.
     pub(super) server: Option<Value>,
@@ -85,13 +110,22 @@ pub(crate) struct Over {
 /// What a message leads to, once it is durable.
 struct Outcome {
     actions: Vec<Action>,
-    reply: Option<(Reply, (usize, u64))>,
+    reply: Option<(Reply, Told)>,
+}
+
+/// What a message makes of the run.
+pub(super) struct Step {
+    pub(super) actions: Vec<Action>,
+    /// Whether the run is another one than before, so that a commit must follow. A client may repeat
+    /// itself.
+    pub(super) changed: bool,
 }
 
 impl Actor {
     pub(crate) fn new(
         core: Arc<Core>,
-        (vault, manifest): (Vault, Manifest),
+        vault: Vault,
+        manifest: Manifest,
         inbox: Receiver<Message>,
         over: watch::Sender<Over>,
     ) -> Result<Self, NetworkError> {
@@ -104,6 +138,7 @@ impl Actor {
             vault,
             manifest,
             journal,
+            refusals: Refusals::default(),
             inbox,
             server: Some(server),
             present: BTreeMap::new(),
@@ -117,8 +152,8 @@ impl Actor {
     /// Runs until it is told to stop.
     pub(crate) fn run(mut self) -> Result<(), NetworkError> {
         if self.journal.end().bytes == 0 {
-            self.journal.record(&Line::RunStarted(self.core.wiring.plan.header.clone()))?;
-            self.journal.record(&Line::MethodStarted { method: self.label() })?;
+            self.journal.record(&Line::RunStarted(self.core.wiring.header.clone()))?;
+            self.journal.record_now(&Line::MethodStarted { method: self.label() })?;
         }
         let now = self.now();
         let before = self.manifest.machine.round();
@@ -157,9 +192,9 @@ impl Actor {
             self.vault.tidy(&self.manifest, &std::mem::take(&mut self.spent))?;
         }
         for Outcome { actions, reply } in outcomes {
-            if let Some((reply, answer)) = reply {
+            if let Some((reply, told)) = reply {
                 // A client that has gone will ask again.
-                let _ = reply.send(of_actions(&actions, answer));
+                let _ = reply.send(told);
             }
             self.act(actions);
         }
@@ -218,23 +253,24 @@ impl Actor {
                     let _ = reply.send(Err(fault));
                     return Ok(false);
                 }
-                // The machine itself says what it would do, on a copy.
-                let actions = self
-                    .manifest
-                    .machine
-                    .clone()
-                    .handle(self.now(), Event::Uploaded { client, round });
-                let _ = reply.send(of_actions(&actions, (client, round)));
+                let _ = reply.send(told(self.manifest.machine.verdict(client, round)));
                 return Ok(false);
             }
-            Message::Uploaded { client, round, bytes, samples, reply } => {
-                let (actions, changed) = self.uploaded(client, round, (bytes, samples))?;
-                outcomes.push(Outcome { actions, reply: Some((reply, (client, round))) });
+            Message::Uploaded { upload, reply } => {
+                let told = told(self.manifest.machine.verdict(upload.client, upload.round));
+                let Step { actions, changed } = self.uploaded(upload)?;
+                outcomes.push(Outcome { actions, reply: Some((reply, told)) });
+                return Ok(changed);
+            }
+            Message::Refused { offer, fault, reply } => {
+                let Step { actions, changed } = self.refused(offer, &fault)?;
+                outcomes.push(Outcome { actions, reply: Some((reply, Err(fault))) });
                 return Ok(changed);
             }
             Message::Failed { client, round, why, reply } => {
-                let (actions, changed) = self.failed(client, round, why)?;
-                let reply = reply.map(|reply| (reply, (client, round)));
+                let Step { actions, changed } = self.failed(client, round, why)?;
+                // It is known from now on, or was known before.
+                let reply = reply.map(|reply| (reply, told(Verdict::Acknowledge)));
                 outcomes.push(Outcome { actions, reply });
                 return Ok(changed);
             }
@@ -325,8 +361,8 @@ impl Actor {
     /// A client's samples are its weight: what it has said once stands.
     fn samples_fault(&self, client: usize, samples: u64) -> Option<Fault> {
         let before = *self.manifest.samples.get(&client)?;
-        let detail = format!("{samples} samples, and it were {before} before");
-        (before != samples).then(|| Fault::in_content("samples", detail))
+        let detail = format!("{samples} samples, where it said {before} before");
+        (before != samples).then(|| Fault::in_content(Refusal::Samples, detail))
     }
 
     pub(super) fn label(&self) -> String {

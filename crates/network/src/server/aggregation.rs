@@ -6,12 +6,12 @@ use super::core::Core;
 use super::upload::read_kept;
 use super::vault::{self, Kept};
 use crate::codec::expand;
-use crate::durable::Named;
 use crate::error::NetworkError;
 use formant_methods::{MethodError, Value};
 use formant_numerics::EVALUATION_BATCH;
 use formant_runtime::Arrival;
 use formant_runtime::event::Score;
+use formant_runtime::files::Named;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -50,14 +50,14 @@ pub(crate) struct Done {
 impl Job {
     /// Aggregates and reports to the actor; scores the generic model while clients train on.
     pub(crate) fn run(self, server: Value) {
-        let plan = &self.core.wiring.plan;
+        let task = &self.core.wiring.task;
         let round = self.round;
-        let is_last = round as usize == plan.rounds;
-        let is_scored = is_last || (round as usize).is_multiple_of(plan.evaluation.every);
+        let is_last = round as usize == task.rounds;
+        let is_scored = is_last || (round as usize).is_multiple_of(task.evaluation.every);
         let result = self.aggregate(server, is_last);
         let later = match &result {
             Ok(Aggregation { server, outcome: Ok(_), .. }) if !is_last => {
-                let model = plan.methods[0].method.global_model(server);
+                let model = task.method.method.global_model(server);
                 model.ok().flatten().map(std::borrow::Cow::into_owned)
             }
             _ => None,
@@ -99,7 +99,6 @@ impl Job {
     }
 
     fn sum(&self, server: &mut Value) -> Result<(), MethodError> {
-        let (plan, method) = (&self.core.wiring.plan, self.core.wiring.method());
         let storage = |error: NetworkError| MethodError::Storage(error.to_string());
         let mut arrivals = self.uploads.iter().map(|&(client, answered)| {
             let kept = read_kept(&self.core, &self.received, (client, answered));
@@ -107,8 +106,8 @@ impl Job {
             Ok(Arrival { client, answered, samples: header.samples as f64, message })
         });
         let older = |round| self.broadcast(round).map(Arc::new).map_err(storage);
-        let rules = plan.rules(method);
-        plan.aggregator(method, &rules).aggregate(self.round, server, &mut arrivals, &older)
+        let aggregator = self.core.wiring.task.aggregator();
+        aggregator.aggregate(self.round, server, &mut arrivals, &older)
     }
 
     fn broadcast(&self, round: u64) -> Result<Value, NetworkError> {
@@ -123,11 +122,11 @@ impl Job {
 
     /// Scores a model on the dataset's own test images, if they are here.
     fn score(&self, model: &formant_numerics::Model) -> Option<(Score, f64)> {
-        let plan = &self.core.wiring.plan;
+        let wiring = &self.core.wiring;
         let started = Instant::now();
-        let samples = &*plan.federation.dataset.test;
+        let samples = &*wiring.test;
         let indices: Vec<u32> = (0..samples.len() as u32).collect();
-        let tally = plan.engine.worker(EVALUATION_BATCH).score(model, samples, &indices);
+        let tally = wiring.task.engine.worker(EVALUATION_BATCH).score(model, samples, &indices);
         let score = Score::of(tally, indices.len())?;
         Some((score, started.elapsed().as_secs_f64()))
     }

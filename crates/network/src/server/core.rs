@@ -6,7 +6,6 @@ use super::door::Door;
 use super::metrics::Metrics;
 use super::plan::Wiring;
 use super::verdict::Fault;
-use crate::durable::{self, Named};
 use crate::error::NetworkError;
 use crate::wire::proto;
 use formant_methods::Value;
@@ -14,6 +13,7 @@ use formant_model::folder::GENERIC;
 use formant_model::{Role, encode};
 use formant_numerics::Model;
 use formant_runtime::RuntimeError;
+use formant_runtime::files::{self, Named, Synced};
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 use std::sync::atomic::AtomicU64;
@@ -128,11 +128,11 @@ impl Core {
         if round < *kept || !model.is_finite() {
             return Ok(());
         }
-        let plan = &self.wiring.plan;
-        let card = plan.card_of(self.wiring.method(), Role::Generic, round as usize);
-        let bytes =
-            encode(plan.engine.network().layout(), &card, model).map_err(RuntimeError::from)?;
-        durable::write(&self.folder.join(GENERIC), &bytes)?;
+        let task = &self.wiring.task;
+        let card = task.card_of(Role::Generic, round as usize);
+        let layout = task.engine.network().layout();
+        let bytes = encode(layout, &card, model).map_err(RuntimeError::from)?;
+        files::write(&self.folder.join(GENERIC), &bytes, Synced::Name)?;
         *kept = round;
         Ok(())
     }

@@ -1,11 +1,12 @@
 //! Receives uploads: every byte is checked before anything counts.
 
-use super::actor::Message;
+use super::actor::{Message, Offer, Upload};
 use super::core::Core;
 use super::upload::{Header, Part};
-use super::verdict::{Blame, Fault};
+use super::verdict::Fault;
 use crate::error::NetworkError;
 use crate::wire::{is_whole, proto};
+use formant_federation::Refusal;
 use proto::upload_part::Part as Sent;
 use proto::verdict::Kind;
 use std::sync::Arc;
@@ -46,7 +47,8 @@ pub(crate) async fn resume(
         let offset = blocking(move || Part::look(&uploads, client, &asked)).await?;
         Ok(proto::UploadOffset { offset, verdict: None })
     };
-    match settle(&core, (client, header.round), answer.await).await? {
+    let answer = answer.await;
+    match settle(&core, client, Some(&header), answer).await? {
         Ok(offset) => Ok(offset),
         Err(verdict) => Ok(proto::UploadOffset { offset: 0, verdict: Some(verdict) }),
     }
@@ -58,13 +60,15 @@ pub(crate) async fn receive(
     client: usize,
     mut parts: Streaming<proto::UploadPart>,
 ) -> Result<proto::Verdict, Status> {
-    let mut round = 0;
+    let mut offered = None;
     let answer = async {
         let idle = core.wiring.settings.idle_timeout;
         let Some(Sent::Header(header)) = next(&mut parts, idle).await? else {
-            return Err(Fault::on_the_way("malformed", "an upload begins with its header").into());
+            return Err(
+                Fault::on_the_way(Refusal::Malformed, "an upload begins with its header").into()
+            );
         };
-        round = header.round;
+        offered = Some(header.clone());
         let verdict = wanted(&core, client, &header).await?;
         if verdict.kind() == Kind::Kept {
             return Ok(verdict);
@@ -80,25 +84,29 @@ pub(crate) async fn receive(
         if verdict.kind() == Kind::Kept {
             return Ok(verdict);
         }
-        let part = open(&core, (client, turn), &header).await?;
+        let part = open(&core, client, turn, &header).await?;
         let part = tokio::select! {
             filled = fill(&core, part, &header, &mut parts) => filled?,
             _ = newest.changed() => {
-                return Err(Fault::on_the_way("replaced", "a newer connection sends it").into());
+                return Err(Fault::on_the_way(Refusal::Replaced, Refusal::Replaced.sentence()).into());
             }
         };
         finish(&core, client, part, header).await
     };
     let answer = answer.await;
-    Ok(settle(&core, (client, round), answer).await?.unwrap_or_else(|verdict| verdict))
+    let settled = settle(&core, client, offered.as_ref(), answer).await?;
+    Ok(settled.unwrap_or_else(|verdict| verdict))
 }
 
-/// Counts, logs and reports what went wrong.
+/// Counts, logs and reports what went wrong with an upload, of which the header has come or has not.
+/// What is refused for good is an event of the run; what may be sent again is not.
 async fn settle<T>(
     core: &Core,
-    (client, round): (usize, u64),
+    client: usize,
+    header: Option<&proto::UploadHeader>,
     answer: Result<T, Trouble>,
 ) -> Result<Result<T, proto::Verdict>, Status> {
+    let round = header.map(|header| header.round);
     let fault = match answer {
         Ok(value) => return Ok(Ok(value)),
         Err(Trouble::Fault(fault)) => fault,
@@ -110,16 +118,18 @@ async fn settle<T>(
     if fault.is_stopping() {
         return Err(Status::unavailable(fault.detail));
     }
-    core.metrics.refuse(fault.reason);
-    let (reason, detail) = (fault.reason, &fault.detail);
+    let (reason, detail) = (fault.reason.word(), &fault.detail);
+    core.metrics.refuse(reason);
     warn!(client = core.name(client), round, reason, detail, "upload refused");
-    if fault.blame == Blame::Content {
-        // It came as it was sent, so it will not get better: the round need not wait for it.
-        let why = format!("its upload was refused ({reason}): {detail}");
-        let failed = |reply| Message::Failed { client, round, why, reply: Some(reply) };
-        let _ = core.ask(failed).await;
+    let verdict = fault.verdict();
+    if let (Some(header), true) = (header, fault.is_final()) {
+        let size = header.file.as_ref().map(|file| file.bytes);
+        let bytes = size.filter(|bytes| (1..=core.limit).contains(bytes));
+        let offer = Offer { client, round: header.round, bytes };
+        // The client hears of it once the run knows.
+        let _ = core.ask(|reply| Message::Refused { offer, fault, reply }).await;
     }
-    Ok(Err(fault.verdict()))
+    Ok(Err(verdict))
 }
 
 /// Whether the round wants this upload, before a byte of it is read.
@@ -138,31 +148,32 @@ async fn wanted(
     let (bytes, limit) = (header.file.as_ref().map_or(0, |file| file.bytes), core.limit);
     let packing = (settings.packing.encoding, settings.packing.precision);
     if bytes == 0 {
-        return Err(Fault::in_content("wrong-length", "it has no bytes").into());
+        return Err(Fault::in_content(Refusal::WrongLength, "it has no bytes").into());
     }
     if bytes > limit {
         let detail = format!("{bytes} bytes, and {limit} is the most");
-        return Err(Fault::in_content("oversize", detail).into());
+        return Err(Fault::in_content(Refusal::Oversize, detail).into());
     }
     if header.samples == 0 || header.samples > settings.max_samples {
         let (samples, most) = (header.samples, settings.max_samples);
         let detail = format!("{samples} samples, and from 1 to {most} are plausible");
-        return Err(Fault::in_content("samples", detail).into());
+        return Err(Fault::in_content(Refusal::Samples, detail).into());
     }
     if (header.encoding(), header.precision()) != packing {
         let detail = "it is not packed as the server said";
-        return Err(Fault::in_content("malformed", detail).into());
+        return Err(Fault::in_content(Refusal::Malformed, detail).into());
     }
     Ok(verdict)
 }
 
 async fn open(
     core: &Core,
-    (client, turn): (usize, OwnedMutexGuard<()>),
+    client: usize,
+    turn: OwnedMutexGuard<()>,
     header: &proto::UploadHeader,
 ) -> Result<Part, Trouble> {
     let (uploads, header) = (core.folder.join("uploads"), Header::of(header));
-    blocking(move || Part::open(&uploads, (client, turn), &header)).await
+    blocking(move || Part::open(&uploads, client, turn, &header)).await
 }
 
 /// Appends chunks until everything is there.
@@ -182,24 +193,26 @@ async fn fill(
         let chunk = match next(parts, settings.idle_timeout).await? {
             Some(Sent::Chunk(chunk)) => chunk,
             Some(Sent::Header(_)) => {
-                return Err(Fault::on_the_way("malformed", "a second header").into());
+                return Err(Fault::on_the_way(Refusal::Malformed, "a second header").into());
             }
             None if part.offset == total => return Ok(part),
             None => {
                 let detail = format!("it ends after {} of {total} bytes", part.offset);
-                return Err(Fault::on_the_way("wrong-length", detail).into());
+                return Err(Fault::on_the_way(Refusal::WrongLength, detail).into());
             }
         };
         if chunk.data.is_empty() || !is_whole(&chunk) {
-            return Err(Fault::on_the_way("checksum", "a chunk does not have its checksum").into());
+            return Err(
+                Fault::on_the_way(Refusal::Checksum, "a chunk does not have its checksum").into()
+            );
         }
         if chunk.offset != part.offset {
             let detail = format!("a chunk at {} where {} is next", chunk.offset, part.offset);
-            return Err(Fault::on_the_way("offset", detail).into());
+            return Err(Fault::on_the_way(Refusal::Offset, detail).into());
         }
         if part.offset + chunk.data.len() as u64 > total {
             let detail = format!("it goes on beyond the {total} bytes that were announced");
-            return Err(Fault::on_the_way("wrong-length", detail).into());
+            return Err(Fault::on_the_way(Refusal::WrongLength, detail).into());
         }
         part = blocking(move || part.append(&chunk.data).map(|()| part)).await?;
         check_rate(part.offset - first, began.elapsed(), settings.idle_timeout, settings.min_rate)?;
@@ -216,7 +229,7 @@ fn check_rate(
     let rate = bytes as f64 / elapsed.as_secs_f64().max(1e-9);
     if elapsed > patience && rate < min_rate as f64 {
         let detail = format!("{rate:.0} bytes per second, and {min_rate} is the least");
-        return Err(Fault::on_the_way("slow", detail));
+        return Err(Fault::on_the_way(Refusal::Slow, detail));
     }
     Ok(())
 }
@@ -235,7 +248,7 @@ async fn finish(
     };
     // The transfer may have taken long: the certificate it began with may be revoked by now.
     if core.door.still_known(client).is_err() {
-        return Err(Fault::on_the_way("revoked", "its certificate does not hold any more").into());
+        return Err(Fault::on_the_way(Refusal::Revoked, Refusal::Revoked.sentence()).into());
     }
     let shared = core.clone();
     let kept = blocking(move || {
@@ -251,9 +264,8 @@ async fn finish(
     drop(permit);
     // Nobody else may write before the round knows.
     let _turn = kept?;
-    let samples = header.samples;
-    let tell = |reply| Message::Uploaded { client, round, bytes, samples, reply };
-    Ok(core.ask(tell).await?)
+    let upload = Upload { client, round, bytes, samples: header.samples };
+    Ok(core.ask(|reply| Message::Uploaded { upload, reply }).await?)
 }
 
 /// The next part of a stream, if it comes in time.
@@ -264,13 +276,13 @@ async fn next(
     match timeout(patience, parts.message()).await {
         Err(_) => {
             let detail = format!("nothing came for {} seconds", patience.as_secs_f64());
-            Err(Fault::on_the_way("slow", detail))
+            Err(Fault::on_the_way(Refusal::Slow, detail))
         }
-        Ok(Err(status)) => Err(Fault::on_the_way("interrupted", status.message())),
+        Ok(Err(status)) => Err(Fault::on_the_way(Refusal::Interrupted, status.message())),
         Ok(Ok(None)) => Ok(None),
         Ok(Ok(Some(part))) => match part.part {
             Some(sent) => Ok(Some(sent)),
-            None => Err(Fault::on_the_way("malformed", "an empty message")),
+            None => Err(Fault::on_the_way(Refusal::Malformed, "an empty message")),
         },
     }
 }

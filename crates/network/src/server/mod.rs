@@ -11,6 +11,7 @@ mod ops;
 mod plan;
 mod presence;
 mod progress;
+mod refusals;
 mod service;
 mod status;
 #[cfg(test)]
@@ -29,7 +30,7 @@ use crate::wire::proto::federation_server::FederationServer;
 use actor::{Actor, Message, Over};
 use core::Core;
 use door::Door;
-use formant_experiment::Experiment;
+use formant_experiment::OneMethod;
 use plan::Wiring;
 use service::Service;
 pub use service::{Names, NoName};
@@ -105,7 +106,7 @@ pub struct RunningServer {
 impl RunningServer {
     /// Opens the state folder, goes on where its run stands, and listens.
     pub async fn start(
-        experiment: &Experiment,
+        experiment: &OneMethod,
         settings: ServerSettings,
         trust: Trust,
     ) -> Result<Self, NetworkError> {
@@ -144,7 +145,7 @@ impl RunningServer {
         ));
         let (over_sender, over) = watch::channel(Over::default());
         let (ended, actor_end) = oneshot::channel();
-        let actor = Actor::new(core.clone(), (vault, manifest), inbox, over_sender)?;
+        let actor = Actor::new(core.clone(), vault, manifest, inbox, over_sender)?;
         std::thread::spawn(move || ended.send(actor.run()));
         let mut running = Self {
             address: local(&listener)?,

@@ -3,72 +3,60 @@
 
 use crate::error::NetworkError;
 use crate::settings::ServerSettings;
-use formant_data::{CATALOGUE, ClientData, Dataset, Federation, Images};
-use formant_experiment::Experiment;
-use formant_runtime::{MethodPlan, RunPlan};
-use std::path::Path;
+use formant_data::Dataset;
+use formant_experiment::{Data, OneMethod, Side};
+use formant_numerics::Samples;
+use formant_runtime::event::RunStarted;
+use formant_runtime::{MethodPlan, Task};
 use std::sync::Arc;
 use toml::Value;
 
 /// The settings with everything that follows from them.
 pub(crate) struct Wiring {
     pub(crate) settings: ServerSettings,
-    pub(crate) plan: RunPlan,
+    pub(crate) task: Task,
+    /// The first line of the event log.
+    pub(crate) header: RunStarted,
+    /// What the generic model is scored on; empty if there are no samples here.
+    pub(crate) test: Arc<dyn Samples>,
     /// The resolved experiment as TOML, for clients.
     pub(crate) experiment: String,
 }
 
 impl Wiring {
     pub(crate) fn new(
-        experiment: &Experiment,
+        experiment: &OneMethod,
         settings: ServerSettings,
     ) -> Result<Self, NetworkError> {
+        let dataset = load(&experiment.data)?;
+        let (task, header) = experiment.task(&dataset, Side::Server)?;
         let mut table = experiment.to_table();
-        let dataset = load(&table)?;
-        let clients = vec![ClientData::default(); settings.clients.len()];
-        let plan = experiment.plan_on(Federation { dataset: Arc::new(dataset), clients })?;
         // Where the server's files lie and how many cores it has is none of a client's business.
         if let Some(Value::Table(data)) = table.get_mut("data") {
             data.remove("dir");
         }
         table.remove("runtime");
-        Ok(Self { settings, plan, experiment: table.to_string() })
+        let experiment = table.to_string();
+        Ok(Self { settings, task, header, test: dataset.test, experiment })
     }
 
-    /// The method; [`ServerSettings::parse`] has seen to it that there is one.
     pub(crate) fn method(&self) -> &MethodPlan {
-        &self.plan.methods[0]
+        &self.task.method
     }
 }
 
 /// The dataset's shape and classes, and its test images if they can be had: only they are needed, to
 /// score the GM.
-fn load(table: &toml::Table) -> Result<Dataset, NetworkError> {
-    let key = |key: &str| table.get("data").and_then(|data| data.get(key)).and_then(Value::as_str);
-    let name = key("dataset").unwrap_or_default();
-    match (
-        Dataset::load(name, key("dir").map(Path::new)),
-        CATALOGUE.iter().find(|e| e.name == name),
-    ) {
-        (Ok(dataset), Some(entry)) => {
-            let none = Images::new(entry.shape, Vec::new(), Vec::new(), entry.normalisation)?;
-            Ok(Dataset { train: Arc::new(none), ..dataset })
+fn load(data: &Data) -> Result<Dataset, NetworkError> {
+    let described = Dataset::described(data.dataset)?;
+    match Dataset::load(data.dataset.name, data.dir.as_deref()) {
+        Ok(loaded) => Ok(Dataset { test: loaded.test, ..described }),
+        Err(error) => {
+            let error = error.to_string();
+            let why = error.lines().next();
+            let dataset = data.dataset.name;
+            tracing::warn!(dataset, why, "no images: the generic model is not scored here");
+            Ok(described)
         }
-        (Err(error), Some(entry)) => {
-            let why = error.to_string();
-            let why = why.lines().next().unwrap_or_default();
-            tracing::warn!(dataset = name, why, "no images: the generic model is not scored here");
-            let none = || Images::new(entry.shape, Vec::new(), Vec::new(), entry.normalisation);
-            Ok(Dataset {
-                name: name.into(),
-                shape: entry.shape,
-                classes: entry.classes,
-                class_names: entry.class_names.iter().map(ToString::to_string).collect(),
-                train: Arc::new(none()?),
-                test: Arc::new(none()?),
-            })
-        }
-        (Ok(dataset), None) => Ok(dataset),
-        (Err(error), None) => Err(error.into()),
     }
 }

@@ -2,7 +2,7 @@
 
 use super::actor::{Actor, Message, Orders, Over};
 use crate::error::NetworkError;
-use crate::wire::proto;
+use crate::wire::{file_named, proto};
 use formant_federation::Event;
 use std::sync::atomic::Ordering::Relaxed;
 use tracing::{info, warn};
@@ -47,11 +47,7 @@ impl Actor {
     }
 
     pub(super) fn broadcast(&self, round: u64, role: proto::Role) -> proto::Broadcast {
-        let file = self
-            .manifest
-            .broadcasts
-            .get(&round)
-            .map(|named| proto::File { bytes: named.bytes, hash: named.hash_bytes() });
+        let file = self.manifest.broadcasts.get(&round).map(file_named);
         proto::Broadcast { round, role: role.into(), file }
     }
 

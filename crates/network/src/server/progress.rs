@@ -1,54 +1,87 @@
 //! How the run proceeds: what every event makes of it, and what the log says about it.
 
-use super::actor::Actor;
+use super::actor::{Actor, Offer, Step, Upload};
 use super::aggregation::Aggregation;
+use super::refusals::Refused;
 use super::vault::End;
+use super::verdict::{Blame, Fault};
 use crate::error::NetworkError;
 use crate::wire::fingerprint;
-use formant_federation::{Action, Event, Schedule};
+use formant_federation::{Action, Event, Verdict};
 use formant_runtime::event::{self, Event as Line};
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering::Relaxed;
 use tracing::{info, warn};
 
 impl Actor {
-    /// Gives what follows, and whether anything has changed: a client may repeat itself.
-    pub(super) fn uploaded(
-        &mut self,
-        client: usize,
-        round: u64,
-        (bytes, samples): (u64, u64),
-    ) -> Result<(Vec<Action>, bool), NetworkError> {
-        let before = self.manifest.machine.clone();
+    /// An upload is whole, checked and synced.
+    pub(super) fn uploaded(&mut self, upload: Upload) -> Result<Step, NetworkError> {
+        let Upload { client, round, bytes, samples } = upload;
+        let machine = &self.manifest.machine;
+        let changed = machine.upload_changes(client, round);
+        let is_accepted = machine.verdict(client, round) == Verdict::Accept;
         let actions = self.handle(Event::Uploaded { client, round })?;
-        if actions.contains(&Action::Accept { client, round }) {
+        if is_accepted {
             self.manifest.samples.entry(client).or_insert(samples);
             let (method, round) = (self.label(), round as usize);
-            self.journal.record(&Line::Uploaded { method, round, client, bytes, clock: None })?;
+            self.journal.record_now(&Line::Uploaded {
+                method,
+                round,
+                client,
+                bytes,
+                clock: None,
+            })?;
         } else if !self.manifest.machine.kept().any(|kept| kept == (client, round)) {
             self.vault.discard(client, round)?;
         }
-        Ok((actions, self.manifest.machine != before))
+        Ok(Step { actions, changed })
     }
 
-    /// The same of a client that cannot answer.
+    /// An upload is refused for good. If it is wrong in itself, the round need not wait for it: it came
+    /// as it was sent, so it will not get better.
+    pub(super) fn refused(&mut self, offer: Offer, fault: &Fault) -> Result<Step, NetworkError> {
+        let Offer { client, round, bytes } = offer;
+        let refused = Refused { client, round, reason: fault.reason };
+        if self.refusals.is_news(self.manifest.machine.round(), refused) {
+            self.journal.record_now(&Line::Refused {
+                method: self.label(),
+                round: usize::try_from(round).unwrap_or(usize::MAX),
+                client,
+                bytes,
+                reason: fault.reason.word().into(),
+                detail: Some(fault.detail.clone()),
+            })?;
+        }
+        if fault.blame != Blame::Content {
+            return Ok(Step { actions: Vec::new(), changed: false });
+        }
+        self.without(client, round)
+    }
+
+    /// A client cannot answer.
     pub(super) fn failed(
         &mut self,
         client: usize,
         round: u64,
         error: String,
-    ) -> Result<(Vec<Action>, bool), NetworkError> {
-        let before = self.manifest.machine.clone();
-        let actions = self.handle(Event::Failed { client, round })?;
-        let changed = self.manifest.machine != before;
-        if changed {
+    ) -> Result<Step, NetworkError> {
+        if self.manifest.machine.failure_changes(client, round) {
             warn!(client = self.core.name(client), round, error, "a client cannot answer");
-            self.core.metrics.failures.fetch_add(1, Relaxed);
             let (method, phase) = (self.label(), event::Phase::Shared);
             let round = round as usize;
-            self.journal.record(&Line::ClientFailed { method, round, client, phase, error })?;
+            self.journal.record_now(&Line::ClientFailed { method, round, client, phase, error })?;
         }
-        Ok((actions, changed))
+        self.without(client, round)
+    }
+
+    /// The round goes on without a client's answer.
+    fn without(&mut self, client: usize, round: u64) -> Result<Step, NetworkError> {
+        let changed = self.manifest.machine.failure_changes(client, round);
+        if changed {
+            self.core.metrics.failures.fetch_add(1, Relaxed);
+        }
+        let actions = self.handle(Event::Failed { client, round })?;
+        Ok(Step { actions, changed })
     }
 
     /// The aggregation is done and its files are synced; from this commit on, they count.
@@ -69,7 +102,7 @@ impl Actor {
         self.core.metrics.aggregations.fetch_add(1, Relaxed);
         self.core.metrics.aggregation_took(done.seconds);
         self.core.metrics.round_took(seconds);
-        self.journal.record(&Line::RoundFinished {
+        self.journal.record_now(&Line::RoundFinished {
             method: self.label(),
             round: round as usize,
             seconds,
@@ -115,23 +148,17 @@ impl Actor {
         seconds: f64,
     ) -> Result<(), NetworkError> {
         info!(round, accuracy = gm.accuracy, loss = gm.loss, "the generic model");
-        // Personal models never leave their clients, and neither do their scores.
-        let pm = event::PersonalScore {
-            weighted: f64::NAN,
-            mean: f64::NAN,
-            worst_decile: f64::NAN,
-            per_client: Vec::new(),
-        };
         let evaluated = event::Evaluated {
             method: self.label(),
             round: round as usize,
-            gm,
+            gm: Some(gm),
             gm_candidates: Vec::new(),
-            pm,
+            // Personal models never leave their clients, and neither do their scores.
+            pm: None,
             seconds,
             clock: None,
         };
-        Ok(self.journal.record(&Line::Evaluated(evaluated))?)
+        Ok(self.journal.record_now(&Line::Evaluated(evaluated))?)
     }
 
     /// Hands an event to the machine and notes what follows from it for the log.
@@ -148,11 +175,10 @@ impl Actor {
         self.core.opened.send_replace(round);
         if round > before {
             self.manifest.round_began = self.seconds();
-            let protocol = self.manifest.machine.protocol();
-            let buffered = matches!(protocol.schedule, Schedule::Buffered { .. });
-            let participants = if buffered { Vec::new() } else { protocol.participants(round) };
+            // Of the buffered schedule: whoever is at work.
+            let participants = self.manifest.machine.asked().collect();
             info!(round, "round open");
-            self.journal.record(&Line::RoundStarted {
+            self.journal.record_now(&Line::RoundStarted {
                 method: self.label(),
                 round: round as usize,
                 participants,
@@ -188,16 +214,17 @@ impl Actor {
         }
         let seconds = self.seconds();
         info!(rounds, fingerprint, stopped, seconds, "the run is over");
-        self.journal.record(&Line::MethodFinished {
+        self.journal.record_now(&Line::MethodFinished {
             method: self.label(),
             rounds: rounds as usize,
             seconds,
-            fingerprint: String::new(),
+            // Nobody has the states of all clients.
+            fingerprint: None,
             server_fingerprint: Some(fingerprint.clone()),
             clock: None,
             stopped: stopped.clone(),
         })?;
-        self.journal.record(&Line::RunFinished { seconds })?;
+        self.journal.record_now(&Line::RunFinished { seconds })?;
         self.manifest.end = Some(End { rounds, fingerprint, stopped });
         Ok(())
     }

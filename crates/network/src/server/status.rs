@@ -57,7 +57,7 @@ impl Status {
         present: impl Iterator<Item = usize>,
         seconds: f64,
     ) -> Self {
-        let header = &core.wiring.plan.header;
+        let header = &core.wiring.header;
         let names = core.wiring.settings.clients.iter();
         let mut clients: Vec<ClientStatus> = names
             .map(|name| ClientStatus { name: name.clone(), present: false, uploaded: false })

@@ -37,7 +37,8 @@ async fn serve(folder: &Path, clients: usize, more: &str) -> RunningServer {
         "#,
         20 * clients
     );
-    let (experiment, mut settings) = ServerSettings::parse(&text.parse().unwrap()).unwrap();
+    let (experiment, mut settings) =
+        ServerSettings::parse(&text.parse().unwrap(), &Zoo::standard()).unwrap();
     settings.state = folder.join("server");
     RunningServer::start(&experiment, settings, Trust::Names).await.unwrap()
 }
@@ -187,6 +188,43 @@ async fn what_is_wrong_is_refused_with_its_reason_and_the_run_goes_on() {
     let counts: Vec<u64> =
         ["not-finite", "samples", "checksum", "wrong-round"].map(|reason| refused[reason]).to_vec();
     assert_eq!(counts, [2, 2, 2, 9], "{refused:?}");
+    // What was refused for good is in the log, in the words of the verdict; what may be sent again, and
+    // what answers no round, is not.
+    let log = std::fs::read_to_string(folder.path().join("server/events.jsonl")).unwrap();
+    let lines = |text: &str| log.lines().filter(|line| line.contains(text)).count();
+    assert_eq!((lines("\"event\":\"refused\""), lines("\"event\":\"client_failed\"")), (17, 0));
+    assert_eq!((lines("\"reason\":\"not-finite\""), lines("\"reason\":\"checksum\"")), (2, 0));
+    assert_eq!(lines("it has values that are not finite"), 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hostile_client_fills_neither_the_log_nor_the_disks_time() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = serve(folder.path(), 2, "").await;
+    let mut rogue = Rogue::join(&server, 0).await;
+    let good = rogue.broadcast().await;
+    let written = |file: &str| std::fs::metadata(folder.path().join("server").join(file)).unwrap();
+    let committed = written("manifest.json").modified().unwrap();
+    for round in 2..200 {
+        let other = proto::UploadHeader { round, ..header(&good) };
+        let answer = rogue.caller.resume(named(&rogue.name, other)).await.unwrap().into_inner();
+        assert_eq!(answer.verdict.unwrap().reason, "wrong-round");
+    }
+    let lines = || {
+        let log = std::fs::read_to_string(folder.path().join("server/events.jsonl")).unwrap();
+        log.matches("\"event\":\"refused\"").count()
+    };
+    assert_eq!(lines(), 8);
+    assert_eq!(written("manifest.json").modified().unwrap(), committed, "nothing was synced");
+    // Somebody else is heard.
+    let mut other = Rogue::join(&server, 1).await;
+    let wrong = proto::UploadHeader { round: 7, ..header(&good) };
+    for _ in 0..3 {
+        other.caller.resume(named(&other.name, wrong.clone())).await.unwrap();
+    }
+    assert_eq!(lines(), 9);
+    assert_eq!(server.core.metrics.refused()["wrong-round"], 198 + 3);
+    server.finish(std::future::ready(())).await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -321,6 +359,7 @@ async fn strangers_and_other_versions_are_not_let_in() {
         server: server.address().to_string(),
         identity: Identity::Name("mallory".into()),
         source: Source::Rehearse { dir: None },
+        zoo: Zoo::standard(),
         state: folder.path().join("mallory"),
         rate_limit: None,
         again: false,
@@ -334,7 +373,8 @@ async fn strangers_and_other_versions_are_not_let_in() {
 async fn plaintext_is_for_loopback_only() {
     let folder = tempfile::tempdir().unwrap();
     let text = "data.clients = 2\n[[method]]\nname = \"fedavg\"\n[server]\nlisten = \"0.0.0.0:0\"";
-    let (experiment, mut settings) = ServerSettings::parse(&text.parse().unwrap()).unwrap();
+    let (experiment, mut settings) =
+        ServerSettings::parse(&text.parse().unwrap(), &Zoo::standard()).unwrap();
     settings.state = folder.path().join("server");
     let started = RunningServer::start(&experiment, settings, Trust::Names).await;
     let error = started.err().unwrap().to_string();

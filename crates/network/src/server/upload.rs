@@ -4,15 +4,16 @@
 //! it resumable: it goes on only if the same bytes are offered again.
 
 use super::core::Core;
-use super::vault::upload_name;
+use super::vault::UploadFile;
 use super::verdict::Fault;
 use crate::codec::Unpacking;
-use crate::durable;
 use crate::error::NetworkError;
 use crate::wire::{confused, file_of, hex, is_file, proto};
+use formant_federation::Refusal;
 use formant_methods::Value;
 use formant_numerics::vector::{all_finite, distance_squared, norm_squared};
 use formant_runtime::RuntimeError;
+use formant_runtime::files::{self, Synced};
 use serde::{Deserialize, Serialize};
 use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
@@ -47,6 +48,8 @@ impl Header {
 /// An upload on its way.
 pub(crate) struct Part {
     path: PathBuf,
+    /// Its name once it is.
+    whole: PathBuf,
     file: File,
     header: Header,
     /// Bytes of the header's line.
@@ -61,10 +64,12 @@ impl Part {
     /// Opens what is there of an upload, or begins.
     pub(crate) fn open(
         uploads: &Path,
-        (client, turn): (usize, OwnedMutexGuard<()>),
+        client: usize,
+        turn: OwnedMutexGuard<()>,
         header: &Header,
     ) -> Result<Self, RuntimeError> {
-        let path = uploads.join(upload_name(client, header.round, false));
+        let path = uploads.join(UploadFile::part(client, header.round).name());
+        let whole = uploads.join(UploadFile::whole(client, header.round).name());
         let fail = |source| RuntimeError::file("write", &path, source);
         let mut file = OpenOptions::new()
             .create(true)
@@ -82,7 +87,7 @@ impl Part {
             _ => (begin(&mut file, header).map_err(fail)?, 0),
         };
         file.seek(SeekFrom::End(0)).map_err(fail)?;
-        Ok(Self { path, file, header: header.clone(), before, offset, turn })
+        Ok(Self { path, whole, file, header: header.clone(), before, offset, turn })
     }
 
     /// How many bytes of an upload are there; changes nothing.
@@ -91,7 +96,7 @@ impl Part {
         client: usize,
         header: &Header,
     ) -> Result<u64, RuntimeError> {
-        let path = uploads.join(upload_name(client, header.round, false));
+        let path = uploads.join(UploadFile::part(client, header.round).name());
         let fail = |source| RuntimeError::file("read", &path, source);
         let mut file = match File::open(&path) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(0),
@@ -122,35 +127,36 @@ impl Part {
         self.file.read_to_end(&mut bytes).map_err(fail)?;
         if !is_file(file, &bytes) {
             let detail = "the whole does not have the hash that was announced";
-            return Ok(Err(Fault::on_the_way("checksum", detail)));
+            return Ok(Err(Fault::on_the_way(Refusal::Checksum, detail)));
         }
         let packing = core.wiring.settings.packing;
         let method = &*core.wiring.method().method;
         let upload = match packing.unpack(method, bytes, core.limit) {
             Ok(upload) => upload,
             Err(error @ Unpacking::TooLarge(_)) => {
-                return Ok(Err(Fault::in_content("oversize", error.to_string())));
+                return Ok(Err(Fault::in_content(Refusal::Oversize, error.to_string())));
             }
-            Err(error) => return Ok(Err(Fault::in_content("malformed", error.to_string()))),
+            Err(error) => {
+                return Ok(Err(Fault::in_content(Refusal::Malformed, error.to_string())));
+            }
         };
         let Some(broadcast) = core.broadcast(self.header.round)? else {
             let detail = format!("the broadcast of round {} is gone", self.header.round);
-            return Ok(Err(Fault::in_content("late", detail)));
+            return Ok(Err(Fault::in_content(Refusal::Late, detail)));
         };
         Ok(plausible(core, client, &upload, &broadcast))
     }
 
     /// Makes the upload durable under its final name; the turn goes on until the round knows.
     pub(crate) fn keep(self) -> Result<OwnedMutexGuard<()>, RuntimeError> {
-        let fail = |source| RuntimeError::file("write", &self.path, source);
-        self.file.sync_data().map_err(fail)?;
-        std::fs::rename(&self.path, self.path.with_extension("upload")).map_err(fail)?;
+        // The names of several are synced together, by the commit that lets them count.
+        files::settle(&self.path, &self.whole, Synced::Content)?;
         Ok(self.turn)
     }
 
     /// Throws it away.
     pub(crate) fn discard(self) -> Result<(), RuntimeError> {
-        durable::remove(&self.path)
+        files::remove(&self.path)
     }
 }
 
@@ -159,16 +165,18 @@ pub(crate) type Checked = Result<Result<(), Fault>, NetworkError>;
 
 fn plausible(core: &Core, client: usize, upload: &Value, broadcast: &Value) -> Result<(), Fault> {
     let method = &*core.wiring.method().method;
-    let malformed =
-        |error: formant_methods::MethodError| Fault::in_content("malformed", error.to_string());
+    let malformed = |error: formant_methods::MethodError| {
+        Fault::in_content(Refusal::Malformed, error.to_string())
+    };
     let sent = method.upload_vectors(upload).map_err(malformed)?;
     if !sent.iter().all(|vector| all_finite(vector)) {
-        return Err(Fault::in_content("not-finite", "it has values that are not finite"));
+        let reason = Refusal::NotFinite;
+        return Err(Fault::in_content(reason, reason.sentence()));
     }
-    let network = core.wiring.plan.engine.network();
+    let network = core.wiring.task.engine.network();
     method
         .check_upload(client, upload, broadcast, network)
-        .map_err(|error| Fault::in_content("wrong-shape", error.to_string()))?;
+        .map_err(|error| Fault::in_content(Refusal::WrongShape, error.to_string()))?;
     let got = method.broadcast_vectors(broadcast).map_err(malformed)?;
     let (mut change, mut norm) = (0.0, 0.0);
     for (sent, got) in sent.iter().zip(&got) {
@@ -181,7 +189,7 @@ fn plausible(core: &Core, client: usize, upload: &Value, broadcast: &Value) -> R
         (change.sqrt(), core.wiring.settings.max_norm_ratio * norm.sqrt().max(1.0));
     if change > most {
         let detail = format!("it is {change:.3e} from the broadcast, and {most:.3e} is the most");
-        return Err(Fault::in_content("norm", detail));
+        return Err(Fault::in_content(Refusal::Norm, detail));
     }
     Ok(())
 }
@@ -192,10 +200,10 @@ pub(crate) fn read_kept(
     uploads: &Path,
     (client, round): (usize, u64),
 ) -> Result<(Header, Value), NetworkError> {
-    let path = uploads.join(upload_name(client, round, true));
+    let path = uploads.join(UploadFile::whole(client, round).name());
     let fail = |source| RuntimeError::file("read", &path, source);
     let mut file = File::open(&path).map_err(fail)?;
-    let damaged = || confused(format!("{} is no upload", path.display()));
+    let damaged = || confused(format!("{} is not an upload", path.display()));
     let (header, before) = read_header(&mut file).map_err(fail)?.ok_or_else(damaged)?;
     file.seek(SeekFrom::Start(before)).map_err(fail)?;
     let mut bytes = Vec::with_capacity(header.bytes as usize);

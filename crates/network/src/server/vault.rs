@@ -8,16 +8,18 @@
 
 use super::plan::Wiring;
 use crate::codec::compress;
-use crate::durable::{self, Named};
 use crate::error::NetworkError;
 use formant_federation::Server;
 use formant_methods::Value;
-use formant_numerics::{Rng, Stream};
-use formant_runtime::{LogMark, RuntimeError, files, first_difference};
+use formant_runtime::files::{self, Named, Synced};
+use formant_runtime::{LogMark, RuntimeError, first_difference};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashSet};
 use std::fs::File;
 use std::path::{Path, PathBuf};
+
+/// What to do with a folder that cannot be trusted.
+const RESTORE: &str = "restore the whole state folder from a copy, or start again in a new one";
 
 /// The version of the folder's layout.
 const FORMAT: u32 = 2;
@@ -85,17 +87,15 @@ pub(crate) struct Kept {
 impl Vault {
     /// Opens a folder and says where its run stands; a new folder gets a run before its first round.
     pub(crate) fn open(folder: &Path, wiring: &Wiring) -> Result<(Self, Manifest), NetworkError> {
-        durable::create_private(folder)?;
+        files::create_private(folder)?;
         for folder in [folder.join("states"), folder.join("uploads")] {
             files::create_folder(&folder)?;
         }
         let lock = files::lock(folder)?;
         let run = Self::claim(folder, wiring)?;
         let vault = Self { folder: folder.into(), run: run.id, _lock: lock };
-        let manifest = match durable::read_manifest::<Manifest>(&vault.manifest_path())? {
-            Some(manifest) if manifest.machine.fits(&wiring.plan.rules(wiring.method())) => {
-                manifest
-            }
+        let manifest = match files::read_manifest::<Manifest>(&vault.manifest_path(), RESTORE)? {
+            Some(manifest) if manifest.machine.fits(&wiring.task.rules) => manifest,
             Some(_) => return Err(vault.unfit()),
             None => vault.begin(wiring)?,
         };
@@ -108,14 +108,14 @@ impl Vault {
         NetworkError::Runtime(RuntimeError::Damaged {
             path: self.manifest_path(),
             found: "its rounds are not those of the experiment".into(),
-            hint: "restore the whole state folder from a copy, or start again in a new one".into(),
+            hint: RESTORE.into(),
         })
     }
 
     /// Writes down which run this is, or refuses if the folder belongs to another.
     fn claim(folder: &Path, wiring: &Wiring) -> Result<Run, NetworkError> {
         let path = folder.join("run.json");
-        let header = &wiring.plan.header;
+        let header = &wiring.header;
         let mut now = Run {
             format: FORMAT,
             formant: header.formant.clone(),
@@ -128,9 +128,9 @@ impl Vault {
         if let Some(sections) = now.config.as_object_mut() {
             sections.remove("runtime");
         }
-        let Some(before) = durable::read_manifest::<Run>(&path)? else {
+        let Some(before) = files::read_manifest::<Run>(&path, RESTORE)? else {
             now.id = fresh_id(folder);
-            durable::write_manifest(&path, &now)?;
+            files::write_manifest(&path, &now, Synced::Name)?;
             return Ok(now);
         };
         now.id.clone_from(&before.id);
@@ -147,13 +147,11 @@ impl Vault {
 
     /// A run before its first round.
     fn begin(&self, wiring: &Wiring) -> Result<Manifest, NetworkError> {
-        let method = &*wiring.method().method;
-        let plan = &wiring.plan;
-        let init = plan.engine.network().init(&mut Rng::new(plan.seed, Stream::Init, 0, 0));
-        let server = method.start_server(&init);
+        let task = &wiring.task;
+        let server = task.method.method.start_server(&task.init());
         let kept = self.keep(wiring, &server, 0)?;
         let manifest = Manifest {
-            machine: Server::new(plan.rules(wiring.method())),
+            machine: Server::new(task.rules.clone()),
             server: kept.server,
             broadcasts: BTreeMap::from([(1, kept.broadcast)]),
             broadcast_bytes: kept.broadcast_bytes,
@@ -192,8 +190,8 @@ impl Vault {
     /// Makes what has happened durable. Only then may anybody be told.
     pub(crate) fn commit(&self, manifest: &Manifest) -> Result<(), NetworkError> {
         // Uploads were renamed into place one by one; here their names are made durable together.
-        durable::sync_folder(&self.uploads())?;
-        Ok(durable::write_manifest(&self.manifest_path(), manifest)?)
+        files::sync_folder(&self.uploads())?;
+        Ok(files::write_manifest(&self.manifest_path(), manifest, Synced::Name)?)
     }
 
     /// Removes what no manifest names. Uploads on their way stay.
@@ -201,26 +199,19 @@ impl Vault {
         self.sweep_states(manifest)?;
         let kept: HashSet<(usize, u64)> = manifest.machine.kept().collect();
         let open = manifest.machine.open_rounds();
-        for name in durable::names(&self.uploads())? {
+        for name in files::names(&self.uploads())? {
             let path = self.uploads().join(&name);
-            let Some((client, round, is_whole)) = parse_upload_name(&name) else {
-                durable::remove(&path)?;
-                continue;
-            };
-            if !is_whole && open.contains(&round) {
-                continue;
+            match UploadFile::parse(&name) {
+                Some(file) if file.stage == Stage::Part && open.contains(&file.round) => {}
+                Some(file) if file.stage == Stage::Whole && kept.contains(&file.answer()) => {}
+                Some(file) if open.contains(&file.round) => {
+                    // It came, but nobody was told: the client will offer it again and need not send
+                    // it.
+                    let part = UploadFile { stage: Stage::Part, ..file };
+                    files::settle(&path, &self.uploads().join(part.name()), Synced::Nothing)?;
+                }
+                _ => files::remove(&path)?,
             }
-            if is_whole && kept.contains(&(client, round)) {
-                continue;
-            }
-            if is_whole && open.contains(&round) {
-                // It came, but nobody was told: the client will offer it again and need not send it.
-                let part = self.uploads().join(upload_name(client, round, false));
-                std::fs::rename(&path, &part)
-                    .map_err(|source| RuntimeError::file("rename", &path, source))?;
-                continue;
-            }
-            durable::remove(&path)?;
         }
         Ok(())
     }
@@ -235,16 +226,16 @@ impl Vault {
             return Ok(());
         }
         for (client, round) in spent {
-            durable::remove(&self.uploads().join(upload_name(*client, *round, true)))?;
+            self.discard(*client, *round)?;
         }
         let (open, now) = (manifest.machine.open_rounds(), manifest.machine.round());
-        for name in durable::names(&self.uploads())? {
+        for name in files::names(&self.uploads())? {
             // One whose round has just closed may still be written to.
-            if let Some((_, round, false)) = parse_upload_name(&name)
-                && round + 1 < now
+            if let Some(UploadFile { round, stage: Stage::Part, .. }) = UploadFile::parse(&name)
+                && round.saturating_add(1) < now
                 && !open.contains(&round)
             {
-                durable::remove(&self.uploads().join(&name))?;
+                files::remove(&self.uploads().join(&name))?;
             }
         }
         self.sweep_states(manifest)
@@ -252,18 +243,18 @@ impl Vault {
 
     /// Removes an upload that does not count.
     pub(crate) fn discard(&self, client: usize, round: u64) -> Result<(), NetworkError> {
-        Ok(durable::remove(&self.uploads().join(upload_name(client, round, true)))?)
+        Ok(files::remove(&self.uploads().join(UploadFile::whole(client, round).name()))?)
     }
 
     fn sweep_states(&self, manifest: &Manifest) -> Result<(), NetworkError> {
         let named = std::iter::once(&manifest.server).chain(manifest.broadcasts.values());
-        let named: HashSet<String> = named.map(|named| named.file.clone()).collect();
-        Ok(durable::sweep(&self.states(), &named)?)
+        let named: HashSet<&str> = named.map(|named| &*named.file).collect();
+        Ok(files::sweep(&self.states(), |name| named.contains(name))?)
     }
 
     fn check_uploads(&self, machine: &Server) -> Result<(), NetworkError> {
         for (client, round) in machine.kept() {
-            let path = self.uploads().join(upload_name(client, round, true));
+            let path = self.uploads().join(UploadFile::whole(client, round).name());
             if !path.exists() {
                 return Err(RuntimeError::Damaged {
                     found: "it is missing, though it was accepted".into(),
@@ -288,26 +279,62 @@ pub(crate) fn keep(
     let broadcast_bytes = broadcast.len() as u64;
     let packed = compress(broadcast, wiring.settings.packing.encoding);
     Ok(Kept {
-        server: durable::store(states, &format!("server-{aggregations}.bin"), &server.encode()?)?,
-        broadcast: durable::store(states, &format!("broadcast-{}.bin", aggregations + 1), &packed)?,
+        server: files::store(states, &format!("server-{aggregations}.bin"), &server.encode()?)?,
+        broadcast: files::store(states, &format!("broadcast-{}.bin", aggregations + 1), &packed)?,
         broadcast_bytes,
     })
 }
 
-/// `CLIENT-ROUND.upload`, or `.part` while it is on its way.
-pub(crate) fn upload_name(client: usize, round: u64, is_whole: bool) -> String {
-    format!("{client}-{round}.{}", if is_whole { "upload" } else { "part" })
+/// A file of an upload: `CLIENT-ROUND.upload`, or `.part` while it is on its way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct UploadFile {
+    client: usize,
+    round: u64,
+    stage: Stage,
 }
 
-fn parse_upload_name(name: &str) -> Option<(usize, u64, bool)> {
-    let (stem, kind) = name.split_once('.')?;
-    let (client, round) = stem.split_once('-')?;
-    let is_whole = match kind {
-        "upload" => true,
-        "part" => false,
-        _ => return None,
-    };
-    Some((client.parse().ok()?, round.parse().ok()?, is_whole))
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    Part,
+    Whole,
+}
+
+impl Stage {
+    const fn extension(self) -> &'static str {
+        match self {
+            Self::Part => "part",
+            Self::Whole => "upload",
+        }
+    }
+}
+
+impl UploadFile {
+    /// An upload on its way.
+    pub(crate) fn part(client: usize, round: u64) -> Self {
+        Self { client, round, stage: Stage::Part }
+    }
+
+    /// One that is there, checked and synced.
+    pub(crate) fn whole(client: usize, round: u64) -> Self {
+        Self { client, round, stage: Stage::Whole }
+    }
+
+    pub(crate) fn name(self) -> String {
+        let Self { client, round, stage } = self;
+        format!("{client}-{round}.{}", stage.extension())
+    }
+
+    fn parse(name: &str) -> Option<Self> {
+        let (stem, kind) = name.split_once('.')?;
+        let (client, round) = stem.split_once('-')?;
+        let stage = [Stage::Part, Stage::Whole].into_iter().find(|s| s.extension() == kind)?;
+        Some(Self { client: client.parse().ok()?, round: round.parse().ok()?, stage })
+    }
+
+    /// Who answers which round with it.
+    fn answer(self) -> (usize, u64) {
+        (self.client, self.round)
+    }
 }
 
 /// A name that no other run has.

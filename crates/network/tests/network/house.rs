@@ -1,7 +1,8 @@
 //! A small federation, simulated and served.
 
 use formant_data::{Federation, Share};
-use formant_experiment::Experiment;
+use formant_experiment::OneMethod;
+use formant_methods::Zoo;
 use formant_network::ServerSettings;
 use formant_network::client::{Identity, JoinOptions, Source, Summary, join};
 use formant_network::server::{End, RunningServer, Trust};
@@ -57,7 +58,7 @@ impl House {
             40 * clients
         );
         let table: Table = text.parse().unwrap();
-        let (experiment, _) = ServerSettings::parse(&table).unwrap();
+        let (experiment, _) = ServerSettings::parse(&table, &Zoo::standard()).unwrap();
         Self { folder, clients, federation: experiment.federation().unwrap(), table }
     }
 
@@ -67,8 +68,9 @@ impl House {
         section.as_table_mut().unwrap().insert(key.into(), value.into());
     }
 
-    pub(crate) fn settings(&self) -> (Experiment, ServerSettings) {
-        let (experiment, mut settings) = ServerSettings::parse(&self.table).unwrap();
+    pub(crate) fn settings(&self) -> (OneMethod, ServerSettings) {
+        let (experiment, mut settings) =
+            ServerSettings::parse(&self.table, &Zoo::standard()).unwrap();
         settings.state = self.folder.path().join("server");
         (experiment, settings)
     }
@@ -92,6 +94,7 @@ impl House {
             } else {
                 Source::Rehearse { dir: None }
             },
+            zoo: Zoo::standard(),
             state: self.client_folder(client),
             rate_limit: None,
             again: false,
@@ -126,7 +129,7 @@ impl House {
         sim::run(&plan, &run_dir, &Quiet, &AtomicBool::new(false)).unwrap();
         let log = std::fs::read_to_string(run_dir.join(EVENTS_FILE)).unwrap();
         let finished = log.lines().find_map(|line| match serde_json::from_str(line).unwrap() {
-            Event::MethodFinished { fingerprint, .. } => Some(fingerprint),
+            Event::MethodFinished { fingerprint, .. } => fingerprint,
             _ => None,
         });
         finished.unwrap()

@@ -7,4 +7,5 @@ mod digits;
 mod house;
 mod lines;
 mod models;
+mod records;
 mod trust;

@@ -28,7 +28,15 @@ pub enum Stem {
     Imagenet,
 }
 
+impl Norm {
+    /// Their names in a file.
+    pub const WORDS: &'static [&'static str] = &["batch", "group"];
+}
+
 impl Stem {
+    /// Their names in a file.
+    pub const WORDS: &'static [&'static str] = &["cifar", "imagenet"];
+
     /// Beyond 64 pixels a 3x3 stem at full resolution is not usual.
     fn by_size(input: Shape) -> Self {
         if input.height.max(input.width) <= 64 { Self::Cifar } else { Self::Imagenet }
@@ -44,6 +52,11 @@ pub enum Convolution {
     Fast,
     /// As the definition has it, like every other convolution.
     Direct,
+}
+
+impl Convolution {
+    /// Their names in a file.
+    pub const WORDS: &'static [&'static str] = &["fast", "direct"];
 }
 
 /// What a family of networks lets a user choose.

@@ -1,5 +1,10 @@
 //! Where the time of a pass goes, layer by layer: for `formant-bench layers`.
 
+#![expect(
+    clippy::disallowed_types,
+    reason = "the one clock in this crate: off unless the benchmark switches it on, and no result depends on it"
+)]
+
 use super::tape::{Node, Op};
 use std::time::Instant;
 

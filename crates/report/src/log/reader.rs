@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use std::io::BufRead;
 use std::path::Path;
 
-use formant_runtime::event::{Event, FORMAT, Phase, RunStarted, SEALED_SINCE};
+use formant_runtime::event::{ABSENT_SINCE, Event, FORMAT, Phase, RunStarted, SEALED_SINCE};
 use formant_runtime::seal::{self, Broken, Check};
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::loose::LooseEvaluated;
-use super::{Activity, Failure, Finish, MethodLog, Models, RoundLog, RunLog};
+use super::{Activity, Failure, Finish, MethodLog, Models, RefusedUpload, RoundLog, RunLog};
 use crate::ReportError;
 
 /// The kinds of [`Event`] that are read as such. Any other is from a later Formant and skipped.
@@ -37,7 +37,7 @@ pub(super) fn read(file: &Path, mut lines: impl BufRead) -> Result<RunLog, Repor
     let mut number = 0;
     let mut reading: Option<Reading> = None;
     let mut check = Check::default();
-    // In a log without checks, a line that is no JSON is torn if it is the last one and malformed if
+    // In a log without checks, a line that is not JSON is torn if it is the last one and malformed if
     // another follows.
     let mut torn: Option<ReportError> = None;
     let mut truncated = false;
@@ -71,7 +71,7 @@ pub(super) fn read(file: &Path, mut lines: impl BufRead) -> Result<RunLog, Repor
             (Ok(value), None) => reading = Some(Reading::start(&line, value)?),
             (Ok(value), Some(reading)) => reading.take(&line, value)?,
             (Err(_), None) => return Err(line.not_started()),
-            (Err(error), Some(_)) => torn = Some(line.malformed(format!("no JSON ({error})"))),
+            (Err(error), Some(_)) => torn = Some(line.malformed(format!("not JSON ({error})"))),
         }
     }
     let mut log = reading.ok_or_else(|| ReportError::Empty { file: file.to_owned() })?.log;
@@ -157,7 +157,14 @@ impl Line<'_> {
                 writer: writer.to_owned(),
             });
         }
-        self.parse("run_started", value)
+        let mut started: RunStarted = self.parse("run_started", value)?;
+        if started.format < ABSENT_SINCE {
+            // A server wrote 0 for the samples of its clients, which it does not know.
+            for size in &mut started.clients {
+                *size = size.filter(|size| size.train > 0);
+            }
+        }
+        Ok(started)
     }
 }
 
@@ -269,10 +276,10 @@ impl Reading {
                 round.downloaded_bytes = round.downloaded_bytes.saturating_add(bytes);
                 round.activities.push((client, Activity::Download, clock));
             }
-            Event::Refused { method, round, bytes, .. } => {
-                let round = self.round(line, &method, round)?;
-                round.refused += 1;
-                round.refused_bytes = round.refused_bytes.saturating_add(bytes);
+            // Not part of a round: it may answer one that there never was.
+            Event::Refused { method, round, client, bytes, reason, .. } => {
+                let refused = RefusedUpload { round, client, bytes, reason };
+                self.method(line, &method)?.refusals.push(refused);
             }
             Event::Uploaded { method, round, client, bytes, clock } => {
                 let round = self.round(line, &method, round)?;

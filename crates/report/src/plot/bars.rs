@@ -24,11 +24,13 @@ struct Bar {
     test: f64,
 }
 
-/// Training samples with the test samples on top, or nothing without clients.
+/// Training samples with the test samples on top, or nothing without clients whose data is known.
 ///
 /// Up to [`BARS`] clients stand in id order, more are sorted by size.
-pub(crate) fn bars(says: &str, clients: &[ClientSize]) -> Option<String> {
-    let bars = grouped(clients);
+pub(crate) fn bars(says: &str, clients: &[Option<ClientSize>]) -> Option<String> {
+    let known = clients.iter().enumerate().filter_map(|(id, size)| Some((id, (*size)?)));
+    let clients: Vec<(usize, ClientSize)> = known.collect();
+    let bars = grouped(&clients);
     let tallest = bars.iter().map(|bar| bar.train + bar.test).max_by(f64::total_cmp)?;
     let step = round_step(tallest.max(1.0) / 5.0);
     let (right, base) = (WIDTH - 12.0, HEIGHT - BOTTOM);
@@ -51,8 +53,8 @@ pub(crate) fn bars(says: &str, clients: &[ClientSize]) -> Option<String> {
     let sorted = clients.len() > BARS;
     if !sorted {
         let every = round_step((bars.len() as f64 / 12.0).max(1.0)) as usize;
-        for client in (0..bars.len()).step_by(every.max(1)) {
-            let at = LEFT + (client as f64 + 0.5) * slot;
+        for (place, (client, _)) in clients.iter().enumerate().step_by(every.max(1)) {
+            let at = LEFT + (place as f64 + 0.5) * slot;
             let _ = write!(
                 svg,
                 "<text class=\"below\" x=\"{at:.1}\" y=\"{:.1}\">{client}</text>",
@@ -85,16 +87,16 @@ pub(crate) fn bars(says: &str, clients: &[ClientSize]) -> Option<String> {
     Some(svg)
 }
 
-fn grouped(clients: &[ClientSize]) -> Vec<Bar> {
+fn grouped(clients: &[(usize, ClientSize)]) -> Vec<Bar> {
     if clients.len() <= BARS {
-        let bar = |(id, size): (usize, &ClientSize)| Bar {
+        let bar = |(id, size): &(usize, ClientSize)| Bar {
             who: format!("client {id}"),
             train: size.train as f64,
             test: size.test as f64,
         };
-        return clients.iter().enumerate().map(bar).collect();
+        return clients.iter().map(bar).collect();
     }
-    let mut sorted = clients.to_vec();
+    let mut sorted: Vec<ClientSize> = clients.iter().map(|(_, size)| *size).collect();
     sorted.sort_by_key(|size| (size.train, size.test));
     let groups = sorted.chunks(sorted.len().div_ceil(BARS));
     let mean = |group: &[ClientSize], size: fn(&ClientSize) -> usize| {
@@ -115,7 +117,7 @@ mod tests {
     #[test]
     fn thousands_of_clients_share_a_bounded_number_of_bars() {
         let clients: Vec<_> =
-            (0..5_000).rev().map(|id| ClientSize { train: id, test: 10 }).collect();
+            (0..5_000).rev().map(|id| (id, ClientSize { train: id, test: 10 })).collect();
         let bars = grouped(&clients);
         assert!(bars.len() <= BARS, "{}", bars.len());
         assert!(bars.windows(2).all(|pair| pair[0].train < pair[1].train), "sorted by size");
@@ -124,7 +126,18 @@ mod tests {
 
     #[test]
     fn clients_without_samples_still_give_a_plot() {
-        assert!(bars("x", &[ClientSize { train: 0, test: 0 }]).is_some());
+        assert!(bars("x", &[Some(ClientSize { train: 0, test: 0 })]).is_some());
         assert!(bars("x", &[]).is_none());
+    }
+
+    #[test]
+    fn a_client_whose_data_is_not_known_has_no_bar() {
+        let own = Some(ClientSize { train: 3, test: 1 });
+        let drawn = bars("x", &[None, own]).unwrap();
+        assert!(
+            drawn.contains("client 1: 3 to train on") && !drawn.contains("client 0"),
+            "{drawn}"
+        );
+        assert!(bars("x", &[None, None]).is_none());
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::synthetic::{comparison, early, lines, parsed, plain, sealed};
 use formant_report::{ReportError, RunLog};
-use formant_runtime::event::Event;
+use formant_runtime::event::{Event, FORMAT};
 
 /// A finished comparison as it was written.
 fn whole() -> String {
@@ -69,7 +69,8 @@ fn a_damaged_line_is_told_with_file_line_and_remedy() {
 #[test]
 fn another_format_does_not_switch_the_checks_off() {
     let events = comparison();
-    let earlier = lines(&events).replacen("\"format\":2,", "\"format\":1,", 1);
+    let format = format!("\"format\":{FORMAT},");
+    let earlier = lines(&events).replacen(&format, "\"format\":1,", 1);
     assert!(matches!(parsed(&earlier), Err(ReportError::Damaged { line: 1, .. })));
     let unsealed = parsed(&plain(&events));
     assert!(matches!(unsealed, Err(ReportError::Damaged { line: 1, .. })));
@@ -83,7 +84,7 @@ fn another_format_does_not_switch_the_checks_off() {
 fn logs_from_before_there_were_checks_are_read() {
     let events = comparison();
     let (before, now) = (parsed(&early(&events)).unwrap(), parsed(&lines(&events)).unwrap());
-    assert_eq!((before.started.format, now.started.format), (1, 2));
+    assert_eq!((before.started.format, now.started.format), (1, FORMAT));
     assert_eq!(before.methods, now.methods);
 }
 
@@ -92,6 +93,6 @@ fn a_last_line_that_was_ended_is_not_torn() {
     let text = whole();
     let (seconds, nines) = ("\"seconds\":99.0", "\"seconds\":00.0");
     let broken = text.replacen(seconds, nines, 1);
-    assert!(matches!(parsed(&broken), Err(ReportError::Damaged { .. })), "no JSON, but ended");
+    assert!(matches!(parsed(&broken), Err(ReportError::Damaged { .. })), "not JSON, but ended");
     assert!(parsed(broken.trim_end()).unwrap().truncated, "still being written");
 }

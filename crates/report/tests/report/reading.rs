@@ -3,8 +3,8 @@
 use crate::synthetic::{
     comparison, early, evaluated, lines, log, method, parsed, plain, round, sealed, started,
 };
-use formant_report::{ReportError, RunLog};
-use formant_runtime::event::{Event, Phase};
+use formant_report::{ReportError, RunLog, rows, table};
+use formant_runtime::event::{ClientSize, Event, Phase};
 
 fn refusal(text: &str) -> String {
     parsed(text).unwrap_err().to_string()
@@ -29,7 +29,7 @@ fn every_event_of_the_vocabulary_leaves_its_trace() {
     assert_eq!(ditto.rounds[&2].shared.mean_loss(), Some(1.0));
     let finish = ditto.finish.as_ref().unwrap();
     assert_eq!(finish.stopped.as_deref(), Some("every client diverged"));
-    assert_eq!(finish.fingerprint, "print-of-ditto");
+    assert_eq!(finish.fingerprint.as_deref(), Some("print-of-ditto"));
 }
 
 #[test]
@@ -163,8 +163,8 @@ fn a_log_must_open_with_its_run() {
 
 #[test]
 fn a_newer_format_is_refused_before_its_fields_are_looked_at() {
-    let message = refusal("{\"event\":\"run_started\",\"format\":3,\"formant\":\"3.1.4\"}\n");
-    for part in ["line 1", "format 3", "up to 2", "3.1.4"] {
+    let message = refusal("{\"event\":\"run_started\",\"format\":4,\"formant\":\"3.1.4\"}\n");
+    for part in ["line 1", "format 4", "up to 3", "3.1.4"] {
         assert!(message.contains(part), "{part} in {message}");
     }
 }
@@ -174,10 +174,10 @@ fn a_malformed_line_in_the_middle_is_refused_with_its_number() {
     let events = comparison();
     let (before, after) = (early(&events[..4]), plain(&events[4..]));
     for (broken, complaint) in [
-        ("{\"event\":\"eva", "no JSON"),
+        ("{\"event\":\"eva", "not JSON"),
         ("[1, 2]", "no `event`"),
         ("{\"event\":\"uploaded\",\"method\":\"scd\",\"round\":1,\"client\":0}", "bytes"),
-        ("{\"event\":\"evaluated\",\"method\":\"scd\",\"round\":1}", "gm"),
+        ("{\"event\":\"evaluated\",\"method\":\"scd\",\"round\":1}", "seconds"),
         ("{\"event\":\"round_started\",\"method\":\"scd\",\"round\":-1,\"participants\":[]}", "-1"),
     ] {
         let message = refusal(&format!("{before}{broken}\n{after}"));
@@ -210,4 +210,57 @@ fn a_stray_method_and_a_second_run_are_refused() {
 fn errors_quote_no_more_than_the_beginning_of_a_line() {
     let long = format!("{{\"event\":\"run_started\",\"junk\":\"{}\"}}", "ü".repeat(5_000));
     assert!(refusal(&long).chars().count() < 400);
+}
+
+#[test]
+fn what_earlier_formats_wrote_for_what_is_not_known_is_read_as_absent() {
+    let mut run = started(vec![method("a", "A", true, true)], 2, 1);
+    if let Event::RunStarted(run) = &mut run {
+        run.format = 2;
+        run.clients.fill(Some(ClientSize { train: 0, test: 0 }));
+    }
+    // As a server of format 2 wrote it.
+    let evaluated = r#"{"event":"evaluated","method":"a","round":1,"gm":{"accuracy":0.5,"loss":1.5},"pm":{"weighted":null,"mean":null,"worst_decile":null,"per_client":[]},"seconds":0.1}"#;
+    let ended = r#"{"event":"method_finished","method":"a","rounds":1,"seconds":2.0,"fingerprint":"","server_fingerprint":"5e4","stopped":null}"#;
+    let refused = r#"{"event":"refused","method":"a","round":1,"client":1,"reason":"late"}"#;
+    let text = format!("{}{evaluated}\n{refused}\n{ended}\n", plain(&[run]));
+    let early = parsed(&sealed(&text)).unwrap();
+    assert_eq!(early.started.clients, [None, None]);
+    let method = &early.methods[0];
+    assert!(!method.evaluations[&1].diverged && method.evaluations[&1].pm.is_none());
+    let finish = method.finish.as_ref().unwrap();
+    assert_eq!((&finish.fingerprint, finish.server_fingerprint.as_deref()), (&None, Some("5e4")));
+    assert_eq!((method.refusals.len(), method.refusals[0].bytes), (1, None));
+    // The same in the words of format 3.
+    let text = text
+        .replace("\"format\":2", "\"format\":3")
+        .replace(r#"{"train":0,"test":0}"#, "null")
+        .replace(r#","pm":{"weighted":null,"mean":null,"worst_decile":null,"per_client":[]}"#, "")
+        .replace(r#","fingerprint":"""#, "")
+        .replace(r#","stopped":null"#, "");
+    assert!(!text.contains(":null") && !text.contains("\"\""), "{text}");
+    let now = parsed(&sealed(&text)).unwrap();
+    assert_eq!((now.methods, now.started.clients), (early.methods, early.started.clients));
+}
+
+#[test]
+fn a_refusal_of_a_round_that_never_was_makes_no_round() {
+    let mut events = vec![started(vec![method("a", "A", true, true)], 2, 1)];
+    events.extend(round("a", 1, 2, Some(1.0)));
+    for (round, reason) in [(usize::MAX, "wrong-round"), (1, "late"), (1, "late")] {
+        events.push(Event::Refused {
+            method: "a".into(),
+            round,
+            client: 0,
+            bytes: Some(u64::MAX),
+            reason: reason.into(),
+            detail: None,
+        });
+    }
+    let log = log(&events);
+    assert_eq!((log.methods[0].rounds.len(), log.methods[0].completed()), (1, 1));
+    let row = rows(&log).remove(0);
+    assert_eq!((row.refused, row.refused_bytes), (3, u64::MAX));
+    let shown = table(&rows(&log), false);
+    assert!(shown.contains("3 uploads were refused and did not count (2 too late, 1 wrong-round)"));
 }

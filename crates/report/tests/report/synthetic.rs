@@ -3,6 +3,7 @@
 use formant_report::RunLog;
 use formant_runtime::event::{
     ClientSize, Evaluated, Event, FORMAT, MethodInfo, PersonalScore, Phase, RunStarted, Score,
+    finite,
 };
 use formant_runtime::seal::{Check, seal};
 use serde_json::json;
@@ -32,7 +33,7 @@ pub(crate) fn started(methods: Vec<MethodInfo>, clients: usize, rounds: usize) -
         dataset: "fashion-mnist".to_owned(),
         split: "test".to_owned(),
         global_test: 10_000,
-        clients: (0..clients).map(|id| ClientSize { train: 100 + id, test: 20 }).collect(),
+        clients: (0..clients).map(|id| Some(ClientSize { train: 100 + id, test: 20 })).collect(),
         methods,
     })
 }
@@ -42,14 +43,14 @@ pub(crate) fn evaluated(method: &str, round: usize, gm: f64, pm: f64, clients: u
         clock: None,
         method: method.to_owned(),
         round,
-        gm: Score { accuracy: gm, loss: 1.0 - gm },
+        gm: Some(Score { accuracy: gm, loss: finite(1.0 - gm) }),
         gm_candidates: Vec::new(),
-        pm: PersonalScore {
+        pm: Some(PersonalScore {
             weighted: pm,
             mean: pm - 0.01,
             worst_decile: pm - 0.1,
-            per_client: vec![pm; clients],
-        },
+            per_client: vec![Some(pm); clients],
+        }),
         seconds: 0.5,
     })
 }
@@ -103,7 +104,7 @@ pub(crate) fn finished(method: &str, rounds: usize, seconds: f64, stopped: Optio
         method: method.to_owned(),
         rounds,
         seconds,
-        fingerprint: format!("print-of-{method}"),
+        fingerprint: Some(format!("print-of-{method}")),
         stopped: stopped.map(str::to_owned),
     }
 }

@@ -1,7 +1,7 @@
 //! Broadcasts that somebody may still need: the newest in memory, older ones on disk.
 
 use crate::RuntimeError;
-use crate::store::{Store, Stored};
+use crate::store::{ServerStore, Stored};
 use formant_methods::{ErasedMethod, MethodError, Value};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -23,12 +23,13 @@ impl Broadcasts {
         Ok(Self { newest: (round, Arc::new(newest), bytes), older })
     }
 
-    /// Adds the newest; those that are not `needed` go.
+    /// Adds the newest, which opens `round`; those that are not `needed` go.
     pub(super) fn advance(
         &mut self,
-        (round, newest): (u64, Value),
+        round: u64,
+        newest: Value,
         needed: &BTreeSet<u64>,
-        store: &Store<'_>,
+        store: &ServerStore<'_>,
     ) -> Result<(), RuntimeError> {
         let (last, value, _) = &self.newest;
         if needed.contains(last) {
@@ -50,7 +51,8 @@ impl Broadcasts {
     pub(super) fn get(
         &self,
         round: u64,
-        (store, method): (&Store<'_>, &dyn ErasedMethod),
+        store: &ServerStore<'_>,
+        method: &dyn ErasedMethod,
     ) -> Result<Arc<Value>, RuntimeError> {
         if round == self.newest.0 {
             return Ok(self.newest.1.clone());

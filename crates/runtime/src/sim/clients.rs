@@ -2,14 +2,14 @@
 
 use super::agenda::Happening;
 use super::drive::Drive;
-use super::jobs::Step;
 use crate::event::{Event, Phase, Span};
+use crate::executor::Step;
 use crate::recorder::Recorder;
 use crate::{Equipment, RuntimeError, Way};
 use formant_federation::{SessionAction, SessionEvent, Time, Until};
 use formant_numerics::{Rng, Stream};
 
-impl Drive<'_, '_> {
+impl Drive<'_> {
     pub(super) fn tell_client(&mut self, client: usize, event: SessionEvent) {
         let after_shared = matches!(event, SessionEvent::SharedDone { .. });
         for action in self.situation.sessions[client].handle(event) {

@@ -3,27 +3,31 @@
 
 use super::Course;
 use super::agenda::Happening;
+use super::aggregation::History;
 use super::broadcasts::Broadcasts;
-use super::crew::Crew;
-use super::jobs::Wave;
+use super::jobs::{Destination, Outcome, failed_aggregation};
 use super::shelf::Best;
 use super::situation::Situation;
+use crate::checkpoint::Checkpoint;
 use crate::event::{Event, Phase};
+use crate::executor::Executor;
 use crate::recorder::Recorder;
-use crate::store::Store;
+use crate::store::{Sender, ServerStore, Stored};
 use crate::{RuntimeError, Way};
 use core::time::Duration;
 use formant_federation::{Action, Event as ServerEvent, Refusal, SessionEvent};
-use formant_methods::Value;
+use formant_methods::{MethodError, Value};
 
 /// What the driver needs of the run.
-pub(super) struct Drive<'d, 'm> {
+pub(super) struct Drive<'d> {
     pub(super) course: &'d Course<'d>,
     pub(super) situation: Situation,
     pub(super) server: Value,
     pub(super) broadcasts: Broadcasts,
-    pub(super) store: &'d Store<'m>,
-    pub(super) crew: &'d mut Crew,
+    /// What the server keeps.
+    pub(super) store: &'d ServerStore<'d>,
+    /// Where the clients' states live.
+    pub(super) executor: &'d mut dyn Executor,
     /// The round whose aggregation was made while its clients were computed.
     pub(super) prepared: Option<u64>,
     /// The generic model that has scored best so far.
@@ -40,7 +44,7 @@ pub(super) enum Milestone {
     Over,
 }
 
-impl Drive<'_, '_> {
+impl Drive<'_> {
     /// Lets everybody join and opens the first round.
     pub(super) fn begin(&mut self, recorder: &mut Recorder<'_>) -> Result<(), RuntimeError> {
         let now = self.situation.now;
@@ -147,7 +151,7 @@ impl Drive<'_, '_> {
         if !self.situation.server.is_over() {
             let newest = self.course.method.method.broadcast(&self.server)?;
             let needed = self.situation.needed();
-            self.broadcasts.advance((round + 1, newest), &needed, self.store)?;
+            self.broadcasts.advance(round + 1, newest, &needed, self.store)?;
             self.log_round(recorder)?;
         }
         self.serve(actions, recorder)
@@ -192,7 +196,7 @@ impl Drive<'_, '_> {
                 Action::Acknowledge { client, round } => {
                     if self.situation.arrived(client, round).is_some() {
                         // It has answered a newer round in the meantime.
-                        self.store.take_upload((client, round))?;
+                        self.store.uploads.take(Sender { client, round })?;
                     }
                     self.tell_client(client, SessionEvent::Acknowledged { round });
                 }
@@ -226,13 +230,16 @@ impl Drive<'_, '_> {
         round: u64,
         uploads: &[(usize, u64)],
     ) -> Result<Milestone, RuntimeError> {
-        use formant_methods::MethodError::Numerics;
         if self.prepared.take() != Some(round) {
-            let kept = (self.store, &self.broadcasts);
-            match self.course.aggregate_kept(round, (&mut self.server, uploads), kept) {
-                Err(RuntimeError::Method(Numerics(error))) => {
-                    let why = format!("the aggregation of round {round} failed: {error}");
-                    return Ok(Milestone::Stopped(why));
+            let (course, waiting) = (self.course, &self.store.uploads);
+            let mut kept = uploads.iter().filter_map(|&(client, answered)| {
+                let upload = waiting.take(Sender { client, round: answered }).transpose()?;
+                Some(upload.map(|upload| course.arrival(client, answered, upload)))
+            });
+            let history = History { broadcasts: &self.broadcasts, store: self.store };
+            match self.course.aggregate(round, &mut self.server, &mut kept, history) {
+                Err(RuntimeError::Method(MethodError::Numerics(error))) => {
+                    return Ok(Milestone::Stopped(failed_aggregation(round, &error)));
                 }
                 outcome => outcome?,
             }
@@ -247,18 +254,26 @@ impl Drive<'_, '_> {
         reason: Refusal,
         recorder: &mut Recorder<'_>,
     ) -> Result<(), RuntimeError> {
-        let bytes = self.situation.arrived(client, round).map_or(0, |(bytes, _)| bytes);
+        let bytes = self.situation.arrived(client, round).map(|(bytes, _)| bytes);
         // It was computed, and nobody wants it.
-        self.store.take_upload((client, round))?;
+        self.store.uploads.take(Sender { client, round })?;
         recorder.record(&Event::Refused {
             method: self.course.method.label.clone(),
             round: round as usize,
             client,
             bytes,
-            reason: format!("{reason:?}").to_lowercase(),
+            reason: reason.word().into(),
+            detail: Some(reason.sentence().into()),
         })?;
         self.tell_client(client, SessionEvent::Refused { round });
         Ok(())
+    }
+
+    /// Lets everything go that a checkpoint does not name.
+    pub(super) fn sweep(&mut self, checkpoint: &Checkpoint) {
+        let named: Vec<Stored> = checkpoint.stored().cloned().collect();
+        self.store.sweep(&named);
+        self.executor.sweep(&named);
     }
 
     /// Computes everything that has been begun. Gives the reason if the method cannot go on.
@@ -277,23 +292,27 @@ impl Drive<'_, '_> {
             });
             shared.map(|(client, _)| *client).eq(self.course.rules.participants(round))
         };
-        let together = whole.then_some((round, &mut self.server));
-        let kept = (self.store, &self.broadcasts);
+        let destination = if whole {
+            Destination::Aggregation { round, server: &mut self.server }
+        } else {
+            Destination::Store
+        };
+        let history = History { broadcasts: &self.broadcasts, store: self.store };
         let wave =
-            self.course.run_wave(&jobs, together, kept, (&mut *self.crew, &mut *recorder))?;
+            self.course.run_wave(&jobs, destination, history, &mut *self.executor, recorder)?;
         if whole {
             self.prepared = Some(round);
         }
         let records = match wave {
-            Wave::Done(records) => records,
-            Wave::Stopped(why) => return Ok(Some(why)),
+            Outcome::Done(records) => records,
+            Outcome::Stopped(why) => return Ok(Some(why)),
         };
         for record in records {
             if let Some(why) = record.failure() {
                 self.situation.failures.insert(record.client, why.into());
             }
-            if let Some((_, bytes)) = record.shared {
-                self.situation.computed.insert(record.client, bytes);
+            if let Some(shared) = record.shared {
+                self.situation.computed.insert(record.client, shared.bytes);
             }
         }
         Ok(None)

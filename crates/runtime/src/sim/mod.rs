@@ -1,6 +1,7 @@
-//! The simulator: all clients on one machine, one worker per core, parallel over clients.
+//! The simulator: one driver that decides who does what and aggregates, and an
+//! [`Executor`] that holds the clients' states and computes.
 //!
-//! The thread count decides only who computes what first. Every client's randomness is keyed by
+//! Who computes what first decides nothing. Every client's randomness is keyed by
 //! `(seed, phase, round, client)`, uploads are summed in client order, and the log is written in
 //! client order: one, two or eight threads give the same bits.
 
@@ -8,14 +9,11 @@ mod agenda;
 mod aggregation;
 mod broadcasts;
 mod clients;
-mod crew;
 mod drive;
 mod evaluate;
 mod jobs;
-mod order;
 mod shelf;
 mod situation;
-mod turns;
 
 pub(crate) use shelf::StoredBest;
 pub(crate) use situation::Situation;
@@ -23,19 +21,21 @@ pub(crate) use situation::Situation;
 use crate::checkpoint::Checkpoint;
 use crate::event::{Event, Ready, Runtime};
 use crate::event_log::LogMark;
+use crate::executor::{Executor, Held, Start, Threads, Written};
 use crate::files::{create_folder, lock};
 use crate::recorder::{Observer, Recorder};
-use crate::store::Store;
+use crate::store::{Kept, Room, ServerStore, Stored};
 use crate::{MethodPlan, RunPlan, RuntimeError, resumption};
 use broadcasts::Broadcasts;
-use crew::Crew;
 use drive::{Drive, Milestone};
+use evaluate::Found;
 use formant_federation::Protocol;
 use formant_methods::Value;
-use formant_numerics::{Model, Rng, Stream};
+use formant_numerics::Model;
 use shelf::{Best, Shelf};
 use std::borrow::Cow;
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 use xxhash_rust::xxh3::Xxh3;
@@ -49,10 +49,25 @@ pub enum Outcome {
     Interrupted,
 }
 
-/// Runs a plan in a folder, or goes on where its checkpoint stands.
+/// Runs a plan in a folder, or goes on where its checkpoint stands, with as many threads as the plan
+/// says.
 ///
 /// `stop` may be set from anywhere (Ctrl-C): the current round is finished, a checkpoint written.
 pub fn run(
+    plan: &RunPlan,
+    run_dir: &Path,
+    observer: &dyn Observer,
+    stop: &AtomicBool,
+) -> Result<Outcome, RuntimeError> {
+    std::thread::scope(|scope| {
+        run_on(&mut Threads::new(plan, scope), plan, run_dir, observer, stop)
+    })
+}
+
+/// The same with any executor, made for the same plan. Which one it is changes no result, and a run may
+/// go on with another one.
+pub fn run_on(
+    executor: &mut dyn Executor,
     plan: &RunPlan,
     run_dir: &Path,
     observer: &dyn Observer,
@@ -71,13 +86,11 @@ pub fn run(
         start.write(run_dir)?;
         start
     };
-    let mut crew = Crew::new(plan);
-    let init = plan.engine.network().init(&mut Rng::new(plan.seed, Stream::Init, 0, 0));
     while checkpoint.method < plan.methods.len() {
         let method = &plan.methods[checkpoint.method];
         let (index, rules) = (checkpoint.method, plan.rules(method));
-        let course = Course { plan, run_dir, init: &init, stop, method, index, rules };
-        match course.run_method(&checkpoint, &mut crew, &mut recorder)? {
+        let course = Course { plan, run_dir, stop, method, index, rules };
+        match course.run_method(&checkpoint, executor, &mut recorder)? {
             Some(next) => checkpoint = next,
             None => return Ok(Outcome::Interrupted),
         }
@@ -89,7 +102,6 @@ pub fn run(
 struct Course<'a> {
     plan: &'a RunPlan,
     run_dir: &'a Path,
-    init: &'a Model,
     stop: &'a AtomicBool,
     method: &'a MethodPlan,
     /// The method's place in the run.
@@ -103,38 +115,36 @@ impl Course<'_> {
     fn run_method(
         &self,
         from: &Checkpoint,
-        crew: &mut Crew,
+        executor: &mut dyn Executor,
         recorder: &mut Recorder<'_>,
     ) -> Result<Option<Checkpoint>, RuntimeError> {
         let folder = self.run_dir.join("states");
         create_folder(&folder)?;
-        let method = &*self.method.method;
-        let store = Store::new(&folder, self.plan.memory, from.version, method);
-        store.sweep(from.stored());
-        std::thread::scope(|scope| {
-            let _background = store.in_background(scope);
-            self.run_to_the_end(from, &store, crew, recorder)
-        })
+        let room = Arc::new(Room::new(self.plan.memory));
+        let named: Vec<Stored> = from.stored().cloned().collect();
+        let store = ServerStore::new(&folder, from.version, room.clone(), &*self.method.method);
+        store.sweep(&named);
+        let held = Held { clients: from.clients.clone(), sent: from.kept.sent.clone() };
+        let (method, folder) = (self.index, folder.as_path());
+        executor.begin(&Start { method, folder, room: &room, held: &held, named: &named })?;
+        let outcome = self.run_to_the_end(from, &store, executor, recorder);
+        executor.end();
+        outcome
     }
 
     fn run_to_the_end(
         &self,
         from: &Checkpoint,
-        store: &Store<'_>,
-        crew: &mut Crew,
+        store: &ServerStore<'_>,
+        executor: &mut dyn Executor,
         recorder: &mut Recorder<'_>,
     ) -> Result<Option<Checkpoint>, RuntimeError> {
         let method = &*self.method.method;
         let server = match &from.server {
             Some(stored) => method.decode_server(&store.load(stored)?)?,
-            None => method.start_server(self.init),
+            None => method.start_server(&self.plan.init()),
         };
-        for (client, stored) in from.clients.iter().enumerate() {
-            if let Some(stored) = stored {
-                store.adopt(client, stored.clone());
-            }
-        }
-        store.adopt_uploads(&from.kept);
+        store.uploads.adopt(&from.kept.uploads);
         let clock = Clock { started: Instant::now(), before: from };
         if from.round == 0 {
             recorder.record(&Event::MethodStarted { method: self.method.label.clone() })?;
@@ -150,7 +160,7 @@ impl Course<'_> {
             server,
             broadcasts,
             store,
-            crew,
+            executor,
             prepared: None,
             best,
         };
@@ -161,14 +171,14 @@ impl Course<'_> {
             return Ok(None);
         };
         self.keep_models(&end, &mut drive, recorder)?;
-        self.finish((from, &clock), &drive, end, recorder)
+        self.finish(from, &clock, &mut drive, end, recorder)
     }
 
     /// Runs rounds to the end; `None` if it was asked to stop.
     fn run_rounds(
         &self,
         from: &Checkpoint,
-        drive: &mut Drive<'_, '_>,
+        drive: &mut Drive<'_>,
         recorder: &mut Recorder<'_>,
         clock: &Clock<'_>,
     ) -> Result<Option<End>, RuntimeError> {
@@ -208,7 +218,7 @@ impl Course<'_> {
             recorder.flush()?;
             let interrupted = self.stop.load(Ordering::Relaxed);
             if !last && (interrupted || round.is_multiple_of(self.plan.checkpoint_every)) {
-                self.save(from, (round, drive), recorder, clock)?;
+                self.save(from, round, drive, recorder, clock)?;
                 if interrupted {
                     return Ok(None);
                 }
@@ -216,21 +226,23 @@ impl Course<'_> {
         }
     }
 
-    /// Scores both models and records it; gives the generic one.
+    /// Scores both models and records it; gives the generic one, and what was written of the others.
     fn evaluate_after<'d>(
         &self,
         round: usize,
-        drive: &'d mut Drive<'_, '_>,
-        shelf: Option<&Shelf<'_>>,
+        drive: &'d mut Drive<'_>,
+        folder: Option<&Path>,
         recorder: &mut Recorder<'_>,
-    ) -> Result<Cow<'d, Model>, RuntimeError> {
-        let (mut evaluated, generic) =
-            self.evaluate(round, &drive.server, (drive.store, shelf), drive.crew)?;
+    ) -> Result<(Cow<'d, Model>, Written), RuntimeError> {
+        let Found { mut evaluated, generic, written } =
+            self.evaluate(round, &drive.server, folder, &mut *drive.executor)?;
         let (gm, pm) = drive.situation.ready();
         evaluated.clock = self.is_timed().then_some(Ready { gm, pm });
-        self.remember(&mut drive.best, (round, evaluated.gm.accuracy), &generic)?;
+        if let Some(gm) = evaluated.gm {
+            self.remember(&mut drive.best, (round, gm.accuracy), &generic)?;
+        }
         recorder.record(&Event::Evaluated(evaluated))?;
-        Ok(generic)
+        Ok((generic, written))
     }
 
     /// The last evaluation, in which the models are written that it scores. Those of a method that was
@@ -238,20 +250,24 @@ impl Course<'_> {
     fn keep_models(
         &self,
         end: &End,
-        drive: &mut Drive<'_, '_>,
+        drive: &mut Drive<'_>,
         recorder: &mut Recorder<'_>,
     ) -> Result<(), RuntimeError> {
         let shelf = self.shelf(end.round)?;
-        let generic = if end.is_scored {
-            self.evaluate_after(end.round, drive, shelf.as_ref(), recorder)?.into_owned()
+        let folder = shelf.as_ref().and_then(Shelf::personal);
+        let (generic, written) = if end.is_scored {
+            let (generic, written) =
+                self.evaluate_after(end.round, drive, folder.as_deref(), recorder)?;
+            (generic.into_owned(), written)
         } else if shelf.is_some() {
-            let places = (drive.store, shelf.as_ref());
-            self.evaluate(end.round, &drive.server, places, drive.crew)?.1.into_owned()
+            let executor = &mut *drive.executor;
+            let found = self.evaluate(end.round, &drive.server, folder.as_deref(), executor)?;
+            (found.generic.into_owned(), found.written)
         } else {
             return Ok(());
         };
         match shelf {
-            Some(shelf) => shelf.close(&generic, drive.best.as_ref(), recorder),
+            Some(shelf) => shelf.close(&generic, drive.best.as_ref(), written, recorder),
             None => Ok(()),
         }
     }
@@ -259,19 +275,20 @@ impl Course<'_> {
     /// Closes the method's part of the log; gives the checkpoint at the start of the next one.
     fn finish(
         &self,
-        (from, clock): (&Checkpoint, &Clock<'_>),
-        drive: &Drive<'_, '_>,
+        from: &Checkpoint,
+        clock: &Clock<'_>,
+        drive: &mut Drive<'_>,
         end: End,
         recorder: &mut Recorder<'_>,
     ) -> Result<Option<Checkpoint>, RuntimeError> {
-        let (fingerprint, server_fingerprint) = self.fingerprint(&drive.server, drive.store)?;
+        let (fingerprint, server_fingerprint) = fingerprints(&drive.server, &mut *drive.executor)?;
         let (closed, seconds) = drive.situation.ready();
         let idle = drive.situation.idle();
         recorder.record(&Event::MethodFinished {
             method: self.method.label.clone(),
             rounds: end.round,
             seconds: clock.method_seconds(),
-            fingerprint,
+            fingerprint: Some(fingerprint),
             server_fingerprint: Some(server_fingerprint),
             clock: self.is_timed().then_some(Runtime { closed, seconds, idle }),
             stopped: end.stopped,
@@ -283,7 +300,7 @@ impl Course<'_> {
         }
         let next = Checkpoint::at_method(index, recorder.sync()?, clock.run_seconds());
         next.write(self.run_dir)?;
-        drive.store.sweep(next.stored());
+        drive.sweep(&next);
         if self.stop.load(Ordering::Relaxed) && !finished {
             return Ok(None);
         }
@@ -293,16 +310,18 @@ impl Course<'_> {
     fn save(
         &self,
         from: &Checkpoint,
-        (round, drive): (usize, &mut Drive<'_, '_>),
+        round: usize,
+        drive: &mut Drive<'_>,
         recorder: &mut Recorder<'_>,
         clock: &Clock<'_>,
     ) -> Result<(), RuntimeError> {
         let store = drive.store;
+        let Held { clients, sent } = drive.executor.persist()?;
         let checkpoint = Checkpoint {
             round,
             server: Some(store.write_value("server", &drive.server)?),
-            clients: store.persist(self.plan.federation.clients.len())?,
-            kept: store.persist_uploads()?,
+            clients,
+            kept: Kept { uploads: store.uploads.persist()?, sent },
             broadcasts: drive.broadcasts.older().clone(),
             best: drive.best.as_mut().map(|best| best.persist(store)).transpose()?,
             situation: Some(drive.situation.clone()),
@@ -313,7 +332,7 @@ impl Course<'_> {
             ..from.clone()
         };
         checkpoint.write(self.run_dir)?;
-        store.sweep(checkpoint.stored());
+        drive.sweep(&checkpoint);
         Ok(())
     }
 
@@ -321,34 +340,18 @@ impl Course<'_> {
     fn is_timed(&self) -> bool {
         !self.plan.profile.is_instant()
     }
+}
 
-    /// A client's state, made the first time it is asked for.
-    fn take_state(&self, store: &Store<'_>, client: usize) -> Result<Value, RuntimeError> {
-        let method = &*self.method.method;
-        store.take(client, || method.start_client(self.init))
-    }
-
-    /// A hash of the final states of server and clients, in client order, and one of the server's.
-    fn fingerprint(
-        &self,
-        server: &Value,
-        store: &Store<'_>,
-    ) -> Result<(String, String), RuntimeError> {
-        let mut hash = Xxh3::new();
-        hash.update(&server.encode()?);
-        let alone = format!("{:032x}", hash.digest128());
-        let clients: Vec<usize> = (0..self.plan.federation.clients.len()).collect();
-        let _ahead = store.read_ahead(&clients);
-        let mut bytes = Vec::new();
-        for client in clients {
-            let state = self.take_state(store, client)?;
-            bytes.clear();
-            state.encode_to(&mut bytes)?;
-            hash.update(&bytes);
-            store.give_back(client, state, false)?;
-        }
-        Ok((format!("{:032x}", hash.digest128()), alone))
-    }
+/// A hash of the final states of server and clients, in client order, and one of the server's.
+fn fingerprints(
+    server: &Value,
+    executor: &mut dyn Executor,
+) -> Result<(String, String), RuntimeError> {
+    let mut hash = Xxh3::new();
+    hash.update(&server.encode()?);
+    let alone = format!("{:032x}", hash.digest128());
+    executor.each_state(&mut |state| hash.update(state))?;
+    Ok((format!("{:032x}", hash.digest128()), alone))
 }
 
 /// How a method ended.

@@ -2,9 +2,10 @@
 
 use super::Course;
 use crate::event::Event;
-use crate::files::create_folder;
+use crate::executor::Written;
+use crate::files::{Synced, create_folder, settle};
 use crate::recorder::Recorder;
-use crate::store::{Store, Stored};
+use crate::store::{ServerStore, Stored};
 use crate::{Kept, RuntimeError};
 use formant_model::folder::{self, BEST, GENERIC, HALF, MODELS, PERSONAL};
 use formant_model::{Role, encode};
@@ -12,7 +13,6 @@ use formant_numerics::Model;
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 /// The generic model of the best evaluation so far, as the file that it will be.
 pub(super) struct Best {
@@ -33,14 +33,17 @@ pub(crate) struct StoredBest {
 
 impl Best {
     /// The best of the evaluations before a checkpoint.
-    pub(super) fn restore(stored: &StoredBest, store: &Store<'_>) -> Result<Self, RuntimeError> {
+    pub(super) fn restore(
+        stored: &StoredBest,
+        store: &ServerStore<'_>,
+    ) -> Result<Self, RuntimeError> {
         let file = store.load(&stored.file)?;
         let StoredBest { round, accuracy, file: place } = stored.clone();
         Ok(Self { round, accuracy, file, stored: Some(place) })
     }
 
     /// Names it in a checkpoint; it is written once.
-    pub(super) fn persist(&mut self, store: &Store<'_>) -> Result<StoredBest, RuntimeError> {
+    pub(super) fn persist(&mut self, store: &ServerStore<'_>) -> Result<StoredBest, RuntimeError> {
         let file = match &self.stored {
             Some(stored) => stored.clone(),
             None => self.stored.insert(store.write_bytes("best", &self.file)?).clone(),
@@ -95,8 +98,7 @@ impl Course<'_> {
         if kept.personal {
             create_folder(&half.join(PERSONAL))?;
         }
-        let (count, bytes) = Default::default();
-        Ok(Some(Shelf { course: self, round, kept, folder, half, count, bytes }))
+        Ok(Some(Shelf { course: self, round, kept, folder, half }))
     }
 }
 
@@ -107,55 +109,49 @@ pub(super) struct Shelf<'a> {
     kept: Kept,
     folder: PathBuf,
     half: PathBuf,
-    /// Personal models and bytes so far.
-    count: AtomicUsize,
-    bytes: AtomicU64,
 }
 
 impl Shelf<'_> {
-    /// Puts a client's model on it, if personal models are kept. One that diverged is left out.
-    pub(super) fn add(&self, client: usize, model: &Model) -> Result<(), RuntimeError> {
-        if !self.kept.personal || !model.is_finite() {
-            return Ok(());
-        }
-        let role = Role::Personal { client, name: None };
-        let file = self.course.file_of(role, self.round, model)?;
-        self.count.fetch_add(1, Ordering::Relaxed);
-        self.write(&self.half.join(PERSONAL).join(folder::personal(client)), &file)
+    /// Where personal models go, if they are kept.
+    pub(super) fn personal(&self) -> Option<PathBuf> {
+        self.kept.personal.then(|| self.half.join(PERSONAL))
     }
 
-    fn write(&self, path: &Path, bytes: &[u8]) -> Result<(), RuntimeError> {
-        self.bytes.fetch_add(bytes.len() as u64, Ordering::Relaxed);
-        // Neither renamed nor synced one by one: the folder is renamed, and a checksum is in each.
-        fs::write(path, bytes).map_err(|source| RuntimeError::file("write", path, source))
-    }
-
-    /// Adds the generic models and puts the folder in its place.
+    /// Adds the generic models to the personal ones that were written, and puts the folder in its
+    /// place.
     pub(super) fn close(
         self,
         generic: &Model,
         best: Option<&Best>,
+        personal: Written,
         recorder: &mut Recorder<'_>,
     ) -> Result<(), RuntimeError> {
+        let mut bytes = personal.bytes;
         if generic.is_finite() {
             let file = self.course.file_of(self.course.generic_role(), self.round, generic)?;
-            self.write(&self.half.join(GENERIC), &file)?;
+            bytes += write(&self.half.join(GENERIC), &file)?;
         }
         if let Some(best) = best {
-            self.write(&self.half.join(BEST), &best.file)?;
+            bytes += write(&self.half.join(BEST), &best.file)?;
         }
         remove(&self.folder)?;
-        fs::rename(&self.half, &self.folder)
-            .map_err(|source| RuntimeError::file("write", &self.folder, source))?;
+        settle(&self.half, &self.folder, Synced::Nothing)?;
         recorder.record(&Event::ModelsKept {
             method: self.course.method.label.clone(),
             round: self.round,
             best_round: best.map(|best| best.round),
-            personal: self.count.into_inner(),
-            bytes: self.bytes.into_inner(),
+            personal: personal.models,
+            bytes,
             beyond_limit: (self.kept.beyond > 0).then_some(self.kept.beyond),
         })
     }
+}
+
+/// Writes a file; gives its length. It is neither renamed nor synced: the folder is renamed, and a
+/// checksum is in each file.
+fn write(path: &Path, bytes: &[u8]) -> Result<u64, RuntimeError> {
+    fs::write(path, bytes).map_err(|source| RuntimeError::file("write", path, source))?;
+    Ok(bytes.len() as u64)
 }
 
 /// Removes a folder with everything in it, if it is there.

@@ -2,7 +2,7 @@
 
 use super::Course;
 use super::agenda::Agenda;
-use super::jobs::Jobs;
+use crate::executor::Jobs;
 use formant_federation::{Protocol, Server, Session, Time};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};

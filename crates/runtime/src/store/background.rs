@@ -1,25 +1,32 @@
 //! The two threads between workers and disk: one writes behind them, one reads ahead of them.
 
-use super::{Inner, Place, Store, Stored};
+use super::{ClientStore, Inner, Place, Stored};
 use crate::RuntimeError;
 use crate::sync::wait;
 use formant_methods::Value;
 use std::sync::Arc;
 use std::thread::{Scope, ScopedJoinHandle};
 
-impl<'m> Store<'m> {
+impl<'m> ClientStore<'m> {
     /// Starts both threads; they end when the returned value goes.
-    pub(crate) fn in_background<'s>(&'s self, scope: &'s Scope<'s, '_>) -> Background<'s, 'm> {
-        let threads = [
-            scope.spawn(|| self.guarded(Self::write_behind)),
-            scope.spawn(|| self.guarded(Self::read_ahead_of_workers)),
+    pub(crate) fn in_background<'s>(
+        self: &Arc<Self>,
+        scope: &'s Scope<'s, '_>,
+    ) -> Background<'s, 'm>
+    where
+        'm: 's,
+    {
+        let (writes, reads) = (self.clone(), self.clone());
+        let threads = vec![
+            scope.spawn(move || writes.guarded(Self::write_behind)),
+            scope.spawn(move || reads.guarded(Self::read_ahead_of_workers)),
         ];
-        Background { store: self, _threads: threads }
+        Background { store: self.clone(), threads }
     }
 
     /// A thread that panics must not leave workers waiting for it.
     fn guarded(&self, work: impl FnOnce(&Self)) {
-        struct Alarm<'a, 'm>(&'a Store<'m>);
+        struct Alarm<'a, 'm>(&'a ClientStore<'m>);
         impl Drop for Alarm<'_, '_> {
             fn drop(&mut self) {
                 if std::thread::panicking() {
@@ -176,8 +183,8 @@ pub(super) struct Job {
 
 /// The two threads of a store, which end with this.
 pub(crate) struct Background<'s, 'm> {
-    store: &'s Store<'m>,
-    _threads: [ScopedJoinHandle<'s, ()>; 2],
+    store: Arc<ClientStore<'m>>,
+    threads: Vec<ScopedJoinHandle<'s, ()>>,
 }
 
 impl Drop for Background<'_, '_> {
@@ -185,12 +192,20 @@ impl Drop for Background<'_, '_> {
         self.store.lock().closed = true;
         self.store.to_write.notify_all();
         self.store.to_read.notify_all();
+        // The next store may work in the same file.
+        for thread in self.threads.drain(..) {
+            if let Err(panic) = thread.join()
+                && !std::thread::panicking()
+            {
+                std::panic::resume_unwind(panic);
+            }
+        }
     }
 }
 
 /// While this lives, expected states are read before they are asked for.
 pub(crate) struct ReadAhead<'s, 'm> {
-    store: &'s Store<'m>,
+    store: &'s ClientStore<'m>,
 }
 
 impl Drop for ReadAhead<'_, '_> {

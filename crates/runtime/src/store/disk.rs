@@ -1,9 +1,12 @@
-//! Values on disk, verified when read: client states and uploads in parts of one file, others in
+//! Values on disk, verified when read: client states or uploads in parts of one file, others in
 //! files of their own that are written under a temporary name and renamed when whole.
+//!
+//! Two of these may work in one folder, the clients' and the server's: each leaves the files of the
+//! other alone. What the last checkpoint names is neither overwritten nor removed before the next one.
 
 use super::slots::Slots;
 use crate::RuntimeError;
-use crate::files::write_renamed_by;
+use crate::files::{Synced, write, write_by};
 use crate::sync::lock;
 use formant_methods::{MethodError, Value};
 use std::collections::HashSet;
@@ -13,11 +16,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
-/// The file whose parts hold client states and uploads.
-const SHARED: &str = "values.bin";
+/// The file whose parts hold client states. Checkpoints of earlier versions name uploads in it too.
+const STATES: &str = "values.bin";
 
-/// Beginnings of the names of values with files of their own.
-const OWN: [&str; 3] = ["server-", "broadcast-", "best-"];
+/// The file whose parts hold uploads that wait at the server.
+const UPLOADS: &str = "uploads.bin";
+
+/// Beginnings of the names of the server's values with files of their own.
+const OWN: &[&str] = &["server-", "broadcast-", "best-"];
 
 /// A value on disk.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -32,15 +38,34 @@ pub struct Stored {
     pub hash: u64,
 }
 
-/// The folder of a store.
+/// One store's part of a folder.
 pub(super) struct Disk {
     folder: PathBuf,
-    slots: Mutex<Slots>,
+    /// The file that values share.
+    shared: &'static str,
+    /// Beginnings of the names of values with files of their own.
+    own: &'static [&'static str],
+    inner: Mutex<Inner>,
+}
+
+#[derive(Default)]
+struct Inner {
+    slots: Slots,
+    /// Parts of the shared file that the last checkpoint names.
+    pinned: HashSet<u64>,
+    /// Files of their own that it names.
+    named: HashSet<String>,
 }
 
 impl Disk {
-    pub(super) fn new(folder: &Path) -> Self {
-        Self { folder: folder.into(), slots: Mutex::default() }
+    /// For client states.
+    pub(super) fn of_clients(folder: &Path) -> Self {
+        Self { folder: folder.into(), shared: STATES, own: &[], inner: Mutex::default() }
+    }
+
+    /// For what the server keeps.
+    pub(super) fn of_server(folder: &Path) -> Self {
+        Self { folder: folder.into(), shared: UPLOADS, own: OWN, inner: Mutex::default() }
     }
 
     pub(super) fn folder(&self) -> &Path {
@@ -50,8 +75,8 @@ impl Disk {
     /// Writes a value into a part of the shared file that nothing else uses. Not synced: a
     /// checksum guards every value, and the manifest is synced.
     pub(super) fn write(&self, value: &Value) -> Result<Stored, RuntimeError> {
-        let offset = lock(&self.slots).take(value.encoded_len()? as u64);
-        let path = self.folder.join(SHARED);
+        let offset = lock(&self.inner).slots.take(value.encoded_len()? as u64);
+        let path = self.folder.join(self.shared);
         let fail = |source| RuntimeError::file("write", &path, source);
         // Opened each time, which is cheap: a folder that has gone is noticed.
         let mut file = OpenOptions::new()
@@ -62,14 +87,14 @@ impl Disk {
             .map_err(fail)?;
         file.seek(SeekFrom::Start(offset)).map_err(fail)?;
         let (bytes, hash) = encode(value, &mut file).map_err(|error| error.told(&path))?;
-        Ok(Stored { file: SHARED.into(), offset, bytes, hash })
+        Ok(Stored { file: self.shared.into(), offset, bytes, hash })
     }
 
     /// Writes a value into a file of its own.
     pub(super) fn write_file(&self, file: String, value: &Value) -> Result<Stored, RuntimeError> {
         let path = self.folder.join(&file);
         let mut outcome = Ok((0, 0));
-        write_renamed_by(&path, false, |file| {
+        write_by(&path, Synced::Nothing, |file| {
             outcome = encode(value, file);
             match &outcome {
                 Ok(_) => Ok(()),
@@ -84,7 +109,7 @@ impl Disk {
 
     /// The same for what is encoded already.
     pub(super) fn write_bytes(&self, file: String, bytes: &[u8]) -> Result<Stored, RuntimeError> {
-        write_renamed_by(&self.folder.join(&file), false, |file| file.write_all(bytes))?;
+        write(&self.folder.join(&file), bytes, Synced::Nothing)?;
         Ok(Stored { file, offset: 0, bytes: bytes.len() as u64, hash: xxh3_64(bytes) })
     }
 
@@ -110,27 +135,33 @@ impl Disk {
         Ok(())
     }
 
-    /// Gives up a value of the shared file that nothing will read again.
-    pub(super) fn release(&self, stored: &Stored) {
-        lock(&self.slots).release(stored.offset, stored.bytes);
+    /// The same into memory of its own.
+    pub(super) fn read(&self, stored: &Stored) -> Result<Vec<u8>, RuntimeError> {
+        let mut bytes = Vec::new();
+        self.load(stored, &mut bytes)?;
+        Ok(bytes)
     }
 
-    /// Gives up everything but what a checkpoint names; says where that lies in the shared file, and
-    /// which files of their own are of it.
-    pub(super) fn sweep<'a>(
-        &self,
-        keep: impl Iterator<Item = &'a Stored>,
-    ) -> (HashSet<u64>, HashSet<String>) {
-        let (shared, own): (Vec<&Stored>, Vec<&Stored>) = keep.partition(|s| s.file == SHARED);
-        let pinned = shared.iter().map(|stored| stored.offset).collect();
-        let own: HashSet<String> = own.into_iter().map(|stored| stored.file.clone()).collect();
-        let mut slots = lock(&self.slots);
-        *slots = Slots::of(shared.iter().map(|stored| (stored.offset, stored.bytes)).collect());
-        let end = slots.end();
-        drop(slots);
+    /// Gives up a value of the shared file that only the last checkpoint may still need.
+    pub(super) fn release(&self, stored: &Stored) {
+        let mut inner = lock(&self.inner);
+        if stored.file == self.shared && !inner.pinned.contains(&stored.offset) {
+            inner.slots.release(stored.offset, stored.bytes);
+        }
+    }
+
+    /// Gives up everything but what a checkpoint names.
+    pub(super) fn sweep(&self, named: &[Stored]) {
+        let shared = || named.iter().filter(|stored| stored.file == self.shared);
+        let parts = shared().map(|stored| (stored.offset, stored.bytes)).collect();
+        let mut inner = lock(&self.inner);
+        inner.slots = Slots::of(parts);
+        inner.pinned = shared().map(|stored| stored.offset).collect();
+        inner.named = named.iter().map(|stored| stored.file.clone()).collect();
+        let end = inner.slots.end();
         // Best effort: a file too many or too long costs space, not correctness.
         if end > 0 {
-            let file = OpenOptions::new().write(true).open(self.folder.join(SHARED));
+            let file = OpenOptions::new().write(true).open(self.folder.join(self.shared));
             let _ = file.and_then(|file| {
                 let length = file.metadata()?.len();
                 if length > end { file.set_len(end) } else { Ok(()) }
@@ -139,17 +170,19 @@ impl Disk {
         for entry in std::fs::read_dir(&self.folder).into_iter().flatten().flatten() {
             let name = entry.file_name();
             let Some(name) = name.to_str() else { continue };
-            let ours = OWN.iter().any(|own| name.starts_with(own)) && !own.contains(name);
-            if ours || name == SHARED && end == 0 {
+            let ours = self.own.iter().any(|own| name.starts_with(own));
+            if ours && !inner.named.contains(name) || name == self.shared && end == 0 {
                 let _ = std::fs::remove_file(entry.path());
             }
         }
-        (pinned, own)
     }
 
-    /// Removes a file of its own; one too many costs space, not correctness.
+    /// Removes a file of its own, unless the last checkpoint names it; one too many costs space, not
+    /// correctness.
     pub(super) fn remove_file(&self, stored: &Stored) {
-        let _ = std::fs::remove_file(self.folder.join(&stored.file));
+        if !lock(&self.inner).named.contains(&stored.file) {
+            let _ = std::fs::remove_file(self.folder.join(&stored.file));
+        }
     }
 }
 

@@ -1,4 +1,4 @@
-//! Client states and uploads: in memory up to a limit, on disk beyond it.
+//! Client states, and what a server keeps: in memory up to a limit, on disk beyond it.
 //!
 //! States that leave memory share one file. A newer state of a client never overwrites one that the
 //! last checkpoint names, so a checkpoint only has to say where states lie: see
@@ -12,26 +12,26 @@
 
 mod background;
 mod disk;
+mod room;
+mod server;
 mod slots;
 #[cfg(test)]
 mod tests;
 mod uploads;
 
-pub(crate) use disk::Stored;
-pub(crate) use uploads::Kept;
+pub(crate) use background::Background;
+pub use disk::Stored;
+pub use room::Room;
+pub(crate) use server::ServerStore;
+pub(crate) use uploads::{Kept, Sender, Uploads};
 
 use crate::RuntimeError;
 use crate::sync::{lock, wait};
 use disk::Disk;
 use formant_methods::{ErasedMethod, MethodError, Value};
-use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
-use uploads::Waiting;
-
-/// Most bytes in each queue between workers and disk: some models of the size that a client trains
-/// in a tenth of a second. A single value that is larger passes alone.
-const QUEUE: u64 = 16 << 20;
 
 /// Where a client's state is.
 enum Place {
@@ -53,11 +53,13 @@ enum Place {
     LentFresh,
 }
 
-/// The values of one method's run.
-pub(crate) struct Store<'m> {
+/// The clients' states while one method runs.
+pub(crate) struct ClientStore<'m> {
     method: &'m dyn ErasedMethod,
-    disk: Disk,
-    limit: u64,
+    disk: Arc<Disk>,
+    room: Arc<Room>,
+    /// Uploads that are there before their turn.
+    pub(crate) early: Uploads<'m>,
     inner: Mutex<Inner>,
     /// There is something to write, or no more will come.
     to_write: Condvar,
@@ -69,18 +71,8 @@ pub(crate) struct Store<'m> {
 
 struct Inner {
     states: HashMap<usize, Place>,
-    /// Bytes of states in [`Place::Memory`].
-    resident: u64,
-    version: u64,
-    /// Where the states lie that the last checkpoint names.
-    pinned: HashSet<u64>,
-    /// Files of their own that it names.
-    named: HashSet<String>,
-    uploads: HashMap<(usize, u64), Waiting>,
     /// Copies of the clients' newest uploads.
     sent: BTreeMap<usize, Stored>,
-    /// Bytes of uploads in memory.
-    uploaded: Queue,
     /// Clients whose states are to be written; some may have been taken back since.
     queue: VecDeque<usize>,
     /// Bytes of states queued or with the writer.
@@ -123,37 +115,26 @@ impl Queue {
     }
 }
 
-impl<'m> Store<'m> {
-    /// An empty store over a folder, which must exist. Versions go on from `version`, so that
-    /// files of an earlier session are never overwritten.
-    pub(crate) fn new(
-        folder: &Path,
-        limit: u64,
-        version: u64,
-        method: &'m dyn ErasedMethod,
-    ) -> Self {
-        // Whoever wants next to nothing in memory wants no queues either.
-        let queue = QUEUE.min(limit);
+impl<'m> ClientStore<'m> {
+    /// An empty store over a folder, which must exist.
+    pub(crate) fn new(folder: &Path, room: Arc<Room>, method: &'m dyn ErasedMethod) -> Self {
+        let disk = Arc::new(Disk::of_clients(folder));
+        let early = Uploads::new(method, disk.clone(), room.clone());
         let inner = Inner {
             states: HashMap::new(),
-            resident: 0,
-            version,
-            pinned: HashSet::new(),
-            named: HashSet::new(),
-            uploads: HashMap::new(),
             sent: BTreeMap::new(),
-            uploaded: Queue::new(queue),
             queue: VecDeque::new(),
-            writing: Queue::new(queue),
+            writing: Queue::new(room.queue()),
             expected: VecDeque::new(),
-            ahead: Queue::new(queue),
+            ahead: Queue::new(room.queue()),
             failure: None,
             closed: false,
         };
         Self {
             method,
-            disk: Disk::new(folder),
-            limit,
+            disk,
+            room,
+            early,
             inner: Mutex::new(inner),
             to_write: Condvar::new(),
             to_read: Condvar::new(),
@@ -204,7 +185,7 @@ impl<'m> Store<'m> {
                 Ok(start())
             }
             Some(Place::Memory(value, stored)) => {
-                inner.resident -= value.encoded_len()? as u64;
+                self.room.leave_state(value.encoded_len()? as u64);
                 inner.states.insert(client, Place::Lent(stored));
                 Ok(value)
             }
@@ -223,9 +204,7 @@ impl<'m> Store<'m> {
             Some(Place::Disk(stored)) => {
                 inner.states.insert(client, Place::Lent(Some(stored.clone())));
                 drop(inner);
-                let mut bytes = Vec::new();
-                self.disk.load(&stored, &mut bytes)?;
-                Ok(self.method.decode_client(&bytes)?)
+                Ok(self.method.decode_client(&self.disk.read(&stored)?)?)
             }
             Some(Place::Writing | Place::Reading(_) | Place::Lent(_) | Place::LentFresh) => {
                 let (method, what) = (self.method.entry().name, "idle client state");
@@ -248,15 +227,14 @@ impl<'m> Store<'m> {
             // neither memory nor a file.
             Some(Place::LentFresh) if !changed => return Ok(()),
             Some(Place::Lent(stored)) if !changed => stored,
-            Some(Place::Lent(Some(stale))) if !inner.pinned.contains(&stale.offset) => {
+            Some(Place::Lent(Some(stale))) => {
                 // Nothing will read it again; many rounds between checkpoints must not fill a disk.
                 self.disk.release(&stale);
                 None
             }
             _ => None,
         };
-        if inner.resident + size <= self.limit {
-            inner.resident += size;
+        if self.room.enter_state(size) {
             inner.states.insert(client, Place::Memory(value, on_disk));
             return Ok(());
         }
@@ -297,46 +275,39 @@ impl<'m> Store<'m> {
         Ok(named)
     }
 
-    /// The highest version given out.
-    pub(crate) fn version(&self) -> u64 {
-        self.lock().version
-    }
-
-    /// Writes a value that is no client's, such as the server's state.
-    pub(crate) fn write_value(&self, name: &str, value: &Value) -> Result<Stored, RuntimeError> {
-        self.disk.write_file(self.fresh_name(name), value)
-    }
-
-    /// The same for what is encoded already.
-    pub(crate) fn write_bytes(&self, name: &str, bytes: &[u8]) -> Result<Stored, RuntimeError> {
-        self.disk.write_bytes(self.fresh_name(name), bytes)
-    }
-
-    fn fresh_name(&self, name: &str) -> String {
-        let mut inner = self.lock();
-        inner.version += 1;
-        format!("{name}-{}.bin", inner.version)
-    }
-
-    /// Removes a value that has a file of its own, unless the last checkpoint names it.
-    pub(crate) fn remove_value(&self, stored: &Stored) {
-        if !self.lock().named.contains(&stored.file) {
-            self.disk.remove_file(stored);
+    /// Keeps a copy of a client's newest upload, beside which it will train in a personal phase to
+    /// come.
+    pub(crate) fn put_sent(&self, client: usize, value: &Value) -> Result<(), RuntimeError> {
+        let stored = self.disk.write(value)?;
+        let before = self.lock().sent.insert(client, stored);
+        if let Some(stored) = before {
+            self.disk.release(&stored);
         }
+        Ok(())
     }
 
-    /// Reads and verifies a value.
-    pub(crate) fn load(&self, stored: &Stored) -> Result<Vec<u8>, RuntimeError> {
-        let mut bytes = Vec::new();
-        self.disk.load(stored, &mut bytes)?;
-        Ok(bytes)
+    /// A client's newest upload, if a copy was kept.
+    pub(crate) fn sent(&self, client: usize) -> Result<Option<Value>, RuntimeError> {
+        let stored = self.lock().sent.get(&client).cloned();
+        let decode = |stored| Ok(self.method.decode_upload(&self.disk.read(&stored)?)?);
+        stored.map(decode).transpose()
+    }
+
+    /// Where the copies are: all of them are on disk.
+    pub(crate) fn all_sent(&self) -> BTreeMap<usize, Stored> {
+        self.lock().sent.clone()
+    }
+
+    /// Copies that a checkpoint left on disk.
+    pub(crate) fn adopt_sent(&self, sent: BTreeMap<usize, Stored>) {
+        self.lock().sent = sent;
     }
 
     /// Keeps what a checkpoint names until the next one, and gives up all else. Called between
-    /// rounds, after [`Store::persist`] or when all states may go.
-    pub(crate) fn sweep<'a>(&self, keep: impl Iterator<Item = &'a Stored>) {
-        let (pinned, named) = self.disk.sweep(keep);
-        let mut inner = self.lock();
-        (inner.pinned, inner.named) = (pinned, named);
+    /// rounds, after [`ClientStore::persist`] or when all states may go.
+    pub(crate) fn sweep(&self, named: &[Stored]) {
+        // What is still being written would come back. After a failure nothing is.
+        drop(self.wait_until(|inner| inner.writing.used == 0));
+        self.disk.sweep(named);
     }
 }

@@ -37,12 +37,13 @@ impl Bench {
         Self { folder: tempfile::tempdir().unwrap(), method: ditto() }
     }
 
-    fn store(&self, limit: u64) -> Store<'_> {
-        Store::new(self.folder.path(), limit, 0, &*self.method)
+    fn store(&self, limit: u64) -> Arc<ClientStore<'_>> {
+        let room = Arc::new(Room::new(limit));
+        Arc::new(ClientStore::new(self.folder.path(), room, &*self.method))
     }
 
     /// A store with room for nothing and with the states `0.0, 1.0, ..` on disk.
-    fn store_with(&self, clients: usize) -> Store<'_> {
+    fn store_with(&self, clients: usize) -> Arc<ClientStore<'_>> {
         let store = self.store(0);
         for client in 0..clients {
             self.train(&store, client, client as f32);
@@ -52,7 +53,7 @@ impl Bench {
     }
 
     /// Takes a state and gives it back as another one.
-    fn train(&self, store: &Store<'_>, client: usize, number: f32) {
+    fn train(&self, store: &ClientStore<'_>, client: usize, number: f32) {
         store.take(client, || state(&*self.method, -1.0)).unwrap();
         store.give_back(client, state(&*self.method, number), true).unwrap();
     }
@@ -68,18 +69,18 @@ impl Bench {
 }
 
 /// What the writer does when it wakes.
-fn write_one(store: &Store<'_>) -> bool {
+fn write_one(store: &ClientStore<'_>) -> bool {
     let job = store.lock().begin_writing();
     job.map(|job| store.finish_writing(job)).is_some()
 }
 
 /// What the reader does when it wakes.
-fn read_one(store: &Store<'_>) -> bool {
+fn read_one(store: &ClientStore<'_>) -> bool {
     let next = store.lock().begin_reading();
     next.map(|(client, stored)| store.finish_reading(client, stored, &mut Vec::new())).is_some()
 }
 
-fn take(store: &Store<'_>, client: usize) -> Value {
+fn take(store: &ClientStore<'_>, client: usize) -> Value {
     store.take(client, || panic!("client {client} has a state")).unwrap()
 }
 
@@ -206,8 +207,7 @@ fn queues_hold_no_more_than_they_may() {
                 let before = store.take(client, || state(&*bench.method, 0.0)).unwrap();
                 assert_eq!(number(&before), round as f32);
                 store.give_back(client, state(&*bench.method, round as f32 + 1.0), true).unwrap();
-                let inner = store.lock();
-                assert!(inner.resident <= room * STATE);
+                assert!(store.room.used().0 <= room * STATE);
             }
             drop(ahead);
         }
@@ -241,21 +241,63 @@ fn a_value_larger_than_a_queue_passes_alone() {
 fn uploads_beyond_their_room_wait_on_disk() {
     let bench = Bench::new();
     let store = bench.store(2 * STATE);
-    let init = |number| Model { parameters: vec![number; 100], buffers: Vec::new() };
     for client in 0..4 {
-        let upload = bench.method.start_server(&init(client as f32));
-        let upload = bench.method.broadcast(&upload).unwrap();
-        store.put_upload((client, 1), upload).unwrap();
+        store.early.put(Sender { client, round: 1 }, upload(&*bench.method, client)).unwrap();
     }
     assert_eq!(bench.length(), SLOT + STATE);
     for client in 0..4 {
-        let upload = store.take_upload((client, 1)).unwrap().unwrap();
+        let upload = store.early.take(Sender { client, round: 1 }).unwrap().unwrap();
         assert_eq!(number(&upload), client as f32);
     }
-    assert!(store.take_upload((0, 1)).unwrap().is_none());
-    assert_eq!(store.lock().uploaded.used, 0);
+    assert!(store.early.take(Sender { client: 0, round: 1 }).unwrap().is_none());
+    assert_eq!(store.room.used().1, 0);
     // What they took is free again.
     assert_eq!(store.disk.write(&state(&*bench.method, 0.0)).unwrap().offset, 0);
+}
+
+/// A message that is all one number.
+fn upload(method: &dyn ErasedMethod, number: usize) -> Value {
+    let init = Model { parameters: vec![number as f32; 100], buffers: Vec::new() };
+    method.broadcast(&method.start_server(&init)).unwrap()
+}
+
+#[test]
+fn uploads_that_wait_at_the_server_share_the_room_and_not_the_file() {
+    let bench = Bench::new();
+    let clients = bench.store(2 * STATE);
+    let server = || ServerStore::new(bench.folder.path(), 0, clients.room.clone(), &*bench.method);
+    let from = |client| Sender { client, round: 1 };
+    let before = server();
+    clients.early.put(from(0), upload(&*bench.method, 0)).unwrap();
+    for client in 1..4 {
+        before.uploads.put(from(client), upload(&*bench.method, client)).unwrap();
+    }
+    let uploads = bench.folder.path().join("uploads.bin");
+    assert_eq!(fs::metadata(&uploads).unwrap().len(), SLOT + STATE);
+    assert!(!bench.shared().exists());
+    // A checkpoint of an earlier version names uploads in the file of the states.
+    let old = clients.disk.write(&upload(&*bench.method, 7)).unwrap();
+    let mut kept = before.uploads.persist().unwrap();
+    kept.push((from(7), old.clone()));
+    let named: Vec<Stored> = kept.iter().map(|(_, stored)| stored.clone()).collect();
+    let after = server();
+    after.sweep(&named);
+    clients.sweep(&named);
+    after.uploads.adopt(&kept);
+    for client in [1, 2, 3, 7] {
+        let upload = after.uploads.take(from(client)).unwrap().unwrap();
+        assert_eq!(number(&upload), client as f32);
+    }
+    // What the checkpoint names stays until the next one, whoever has read it.
+    after.uploads.put(from(9), upload(&*bench.method, 9)).unwrap();
+    clients.disk.write(&state(&*bench.method, 0.0)).unwrap();
+    for (sender, stored) in &kept {
+        let upload = bench.method.decode_upload(&after.load(stored).unwrap()).unwrap();
+        assert_eq!(number(&upload), sender.client as f32);
+    }
+    after.sweep(&[]);
+    clients.sweep(&[]);
+    assert_eq!(fs::read_dir(bench.folder.path()).unwrap().count(), 0);
 }
 
 #[test]
@@ -272,9 +314,10 @@ fn a_checkpoint_names_whole_states_and_stale_ones_make_room() {
         let named = store.persist(6).unwrap();
         assert!(named[5].is_none());
         let named: Vec<Stored> = named.into_iter().flatten().collect();
-        let places: HashSet<u64> = named.iter().map(|stored| stored.offset).collect();
+        let places: std::collections::HashSet<u64> =
+            named.iter().map(|stored| stored.offset).collect();
         assert_eq!(places.len(), 5);
-        store.sweep(named.iter());
+        store.sweep(&named);
         // What a checkpoint names stays, whatever happens until the next one.
         for number in [4.0, 5.0, 6.0] {
             (0..5).for_each(|client| bench.train(&store, client, number));
@@ -283,17 +326,19 @@ fn a_checkpoint_names_whole_states_and_stale_ones_make_room() {
         assert!(newer.iter().all(|stored| !places.contains(&stored.offset)));
         for stored in &named {
             assert_eq!(
-                postcard::from_bytes::<Model>(&store.load(stored).unwrap()).unwrap().parameters[0],
+                postcard::from_bytes::<Model>(&store.disk.read(stored).unwrap())
+                    .unwrap()
+                    .parameters[0],
                 3.0
             );
         }
         assert!(bench.length() <= 11 * SLOT, "{}", bench.length());
-        store.sweep(newer.iter());
+        store.sweep(&newer);
         (0..5).for_each(|client| bench.train(&store, client, 7.0));
         let newest: Vec<Stored> = store.persist(5).unwrap().into_iter().flatten().collect();
         assert!(newest.iter().all(|stored| !newer.contains(stored)));
         assert!(bench.length() <= 11 * SLOT, "{}", bench.length());
-        store.sweep([].iter());
+        store.sweep(&[]);
         assert!(!bench.shared().exists());
     });
 }

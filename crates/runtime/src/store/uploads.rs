@@ -1,112 +1,106 @@
-//! Uploads between the worker that made them and the aggregation, and copies of them for personal
-//! phases to come.
+//! Uploads whose turn has not come: in memory as far as there is room, on disk beyond it.
 
-use super::{Store, Stored};
+use super::{Disk, Room, Stored};
 use crate::RuntimeError;
-use formant_methods::Value;
-use std::collections::BTreeMap;
+use crate::sync::lock;
+use formant_methods::{ErasedMethod, Value};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex};
 
-/// An upload whose turn has not come.
-pub(super) enum Waiting {
+/// Who sent an upload, and which round it answers.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize,
+)]
+#[serde(from = "(usize, u64)", into = "(usize, u64)")]
+pub struct Sender {
+    pub(crate) client: usize,
+    pub(crate) round: u64,
+}
+
+impl From<(usize, u64)> for Sender {
+    fn from((client, round): (usize, u64)) -> Self {
+        Self { client, round }
+    }
+}
+
+impl From<Sender> for (usize, u64) {
+    fn from(sender: Sender) -> Self {
+        (sender.client, sender.round)
+    }
+}
+
+/// Uploads between whoever made them and whoever reads them.
+pub(crate) struct Uploads<'m> {
+    method: &'m dyn ErasedMethod,
+    disk: Arc<Disk>,
+    room: Arc<Room>,
+    waiting: Mutex<HashMap<Sender, Waiting>>,
+}
+
+enum Waiting {
     Memory(Value),
     Disk(Stored),
 }
 
-/// Who sent an upload, and which round it answers.
-type Sender = (usize, u64);
+impl<'m> Uploads<'m> {
+    pub(super) fn new(method: &'m dyn ErasedMethod, disk: Arc<Disk>, room: Arc<Room>) -> Self {
+        Self { method, disk, room, waiting: Mutex::default() }
+    }
 
-impl Store<'_> {
-    /// Keeps an upload until it is aggregated. It goes to disk only where the aggregation falls
-    /// behind: uploads are made in nearly the order in which they are read.
-    pub(crate) fn put_upload(&self, from: Sender, value: Value) -> Result<(), RuntimeError> {
-        let size = value.encoded_len()? as u64;
-        {
-            let mut inner = self.lock();
-            let used = inner.uploaded.used + size;
-            if used <= inner.uploaded.limit || inner.resident + used <= self.limit {
-                inner.uploaded.enter(size);
-                inner.uploads.insert(from, Waiting::Memory(value));
-                return Ok(());
-            }
-        }
-        let stored = self.disk.write(&value)?;
-        self.lock().uploads.insert(from, Waiting::Disk(stored));
+    /// Keeps an upload until it is taken.
+    pub(crate) fn put(&self, from: Sender, value: Value) -> Result<(), RuntimeError> {
+        let waiting = if self.room.enter_upload(value.encoded_len()? as u64) {
+            Waiting::Memory(value)
+        } else {
+            Waiting::Disk(self.disk.write(&value)?)
+        };
+        lock(&self.waiting).insert(from, waiting);
         Ok(())
     }
 
     /// Takes an upload out.
-    pub(crate) fn take_upload(&self, from: Sender) -> Result<Option<Value>, RuntimeError> {
-        let waiting = self.lock().uploads.remove(&from);
+    pub(crate) fn take(&self, from: Sender) -> Result<Option<Value>, RuntimeError> {
+        let waiting = lock(&self.waiting).remove(&from);
         match waiting {
             Some(Waiting::Memory(value)) => {
-                let size = value.encoded_len()? as u64;
-                self.lock().uploaded.leave(size);
+                self.room.leave_upload(value.encoded_len()? as u64);
                 Ok(Some(value))
             }
             Some(Waiting::Disk(stored)) => {
-                let value = self.method.decode_upload(&self.load(&stored)?)?;
-                self.give_up(&stored);
+                let value = self.method.decode_upload(&self.disk.read(&stored)?)?;
+                self.disk.release(&stored);
                 Ok(Some(value))
             }
             None => Ok(None),
         }
     }
 
-    /// Keeps a copy of a client's newest upload, beside which it will train in a personal phase to
-    /// come.
-    pub(crate) fn put_sent(&self, client: usize, value: &Value) -> Result<(), RuntimeError> {
-        let stored = self.disk.write(value)?;
-        let before = self.lock().sent.insert(client, stored);
-        if let Some(stored) = before {
-            self.give_up(&stored);
-        }
-        Ok(())
-    }
-
-    /// A client's newest upload, if a copy was kept.
-    pub(crate) fn sent(&self, client: usize) -> Result<Option<Value>, RuntimeError> {
-        let stored = self.lock().sent.get(&client).cloned();
-        let decode = |stored| Ok(self.method.decode_upload(&self.load(&stored)?)?);
-        stored.map(decode).transpose()
-    }
-
-    /// Releases a part of the shared file, unless the last checkpoint names it.
-    fn give_up(&self, stored: &Stored) {
-        if !self.lock().pinned.contains(&stored.offset) {
-            self.disk.release(stored);
-        }
-    }
-
-    /// Writes all uploads that are not on disk yet; says where they and the copies are.
-    pub(crate) fn persist_uploads(&self) -> Result<Kept, RuntimeError> {
-        let mut inner = self.lock();
-        let inner = &mut *inner;
-        let mut uploads = Vec::with_capacity(inner.uploads.len());
-        for (from, waiting) in &mut inner.uploads {
+    /// Writes all that are not on disk yet; says where they are.
+    pub(crate) fn persist(&self) -> Result<Vec<(Sender, Stored)>, RuntimeError> {
+        let mut waiting = lock(&self.waiting);
+        let mut named = Vec::with_capacity(waiting.len());
+        for (from, waiting) in &mut *waiting {
             if let Waiting::Memory(value) = waiting {
                 let stored = self.disk.write(value)?;
-                inner.uploaded.leave(value.encoded_len()? as u64);
+                self.room.leave_upload(value.encoded_len()? as u64);
                 *waiting = Waiting::Disk(stored);
             }
             if let Waiting::Disk(stored) = waiting {
-                uploads.push((*from, stored.clone()));
+                named.push((*from, stored.clone()));
             }
         }
-        uploads.sort_by_key(|(from, _)| *from);
-        Ok(Kept { uploads, sent: inner.sent.clone() })
+        named.sort_by_key(|(from, _)| *from);
+        Ok(named)
     }
 
-    /// Uploads and copies that a checkpoint left on disk.
-    pub(crate) fn adopt_uploads(&self, kept: &Kept) {
-        let mut inner = self.lock();
-        for (from, stored) in &kept.uploads {
-            inner.uploads.insert(*from, Waiting::Disk(stored.clone()));
-        }
-        inner.sent.clone_from(&kept.sent);
+    /// Uploads that a checkpoint left on disk.
+    pub(crate) fn adopt(&self, kept: &[(Sender, Stored)]) {
+        let kept = kept.iter().map(|(from, stored)| (*from, Waiting::Disk(stored.clone())));
+        lock(&self.waiting).extend(kept);
     }
 }
 
-/// Where uploads and copies lie.
+/// Where uploads lie, and copies of them for personal phases to come.
 #[derive(Debug, Clone, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Kept {
     pub(crate) uploads: Vec<(Sender, Stored)>,
@@ -116,7 +110,7 @@ pub struct Kept {
 impl Kept {
     /// Who has sent any of it.
     pub(crate) fn clients(&self) -> impl Iterator<Item = usize> {
-        let uploads = self.uploads.iter().map(|((client, _), _)| *client);
+        let uploads = self.uploads.iter().map(|(from, _)| from.client);
         uploads.chain(self.sent.keys().copied())
     }
 }

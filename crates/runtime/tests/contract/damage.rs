@@ -1,15 +1,16 @@
 //! Files that were cut, changed, lost or taken by another process: the error names file and remedy.
 
 use crate::digits::resealed;
-use crate::problem::{Case, DENSE, Folder, plan_of};
+use crate::standard::{case, plan_of};
 use formant_runtime::event::Event;
 use formant_runtime::{CHECKPOINT_FILE, EVENTS_FILE, Observer, RunPlan, sim};
+use formant_testing::{DENSE, Folder};
 use std::fs;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 
 fn plan() -> RunPlan {
-    Case { method: "name = \"ditto\"".into(), network: DENSE }.plan()
+    case("name = \"ditto\"", DENSE).plan()
 }
 
 /// A run that was interrupted after its second round.
@@ -174,8 +175,12 @@ fn a_run_goes_on_only_as_it_began() {
     let mut other_version = plan();
     other_version.header.formant = "9.9.9".into();
     assert!(refusal(&folder, &other_version).contains("and this is 9.9.9"));
+    let mut other_format = plan();
+    other_format.header.format += 1;
+    let refused = refusal(&folder, &other_format);
+    assert!(refused.contains("its log has format") && refused.contains("the build that began it"));
     let mut other_data = plan();
-    other_data.header.clients[1].train += 1;
+    other_data.header.clients[1].as_mut().unwrap().train += 1;
     assert!(refusal(&folder, &other_data).contains("`clients.1.train` was"));
     folder.run(&plan()).unwrap();
 }

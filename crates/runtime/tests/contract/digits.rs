@@ -1,9 +1,10 @@
 //! One digit is enough to make another model or another table of a run: every one is guarded.
 
-use crate::problem::{DENSE, Folder, plan_of, run};
+use crate::standard::plan_of;
 use formant_report::RunLog;
 use formant_runtime::seal::{Check, seal};
 use formant_runtime::{CHECKPOINT_FILE, Checkpoint, EVENTS_FILE, RunPlan};
+use formant_testing::{DENSE, Folder, run};
 use serde_json::{Value, json};
 use std::fs;
 

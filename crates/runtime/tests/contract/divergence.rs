@@ -1,14 +1,12 @@
 //! A client whose training diverges is an event: its state stays, nothing of it is aggregated.
 
-use crate::by_hand::ByHand;
-use crate::problem::{DENSE, FEDERATION, Folder, experiment, plan_of};
 use crate::spoiler;
-use formant_data::{Dataset, Federation, Images, Normalisation, Samples};
-use formant_numerics::Shape;
+use crate::standard::plan_of;
+use formant_methods::Zoo;
 use formant_report::{RunLog, rows, table};
 use formant_runtime::event::{Event, Phase};
-use formant_runtime::{Checkpoint, EVENTS_FILE, RunPlan};
-use std::sync::Arc;
+use formant_runtime::{Checkpoint, EVENTS_FILE};
+use formant_testing::{ByHand, DENSE, DIVERGES, Folder, plan_with_a_client_that_diverges};
 
 /// A rate at which every client leaves the finite numbers.
 const ABSURD: f32 = 1e30;
@@ -99,55 +97,21 @@ fn a_personal_phase_that_diverges_costs_only_the_personal_model() {
     assert!(text.contains("15 client phases diverged or failed"), "{text}");
 }
 
-/// The tiny federation with one more client, whose pixels are so bright that it diverges alone.
-fn with_a_bright_client(method: &str) -> RunPlan {
-    let clean = &FEDERATION.dataset;
-    let bright_count = 12;
-    let shape = Shape::new(2, 14, 14);
-    // Two channels: the digit, and one that is lit only on the bright client's images. Its
-    // normalisation turns a lit pixel into an enormous number.
-    let lifted = |images: &dyn Samples, lit: std::ops::Range<usize>| {
-        let mut pixels = Vec::new();
-        for i in 0..images.len() {
-            pixels.extend_from_slice(images.bytes(i).unwrap());
-            pixels.extend([if lit.contains(&i) { 255 } else { 0 }; 196]);
-        }
-        let normalisation = [Normalisation::NONE, Normalisation::new(0.0, 1e-20)];
-        Images::new(shape, pixels, images.labels(), &normalisation).unwrap()
-    };
-    let total = clean.train.len();
-    let train = lifted(&*clean.train, total - bright_count..total);
-    let test = lifted(&*clean.test, 0..0);
-    let dataset = Dataset::from_parts("bright", clean.class_names.clone(), train, test).unwrap();
-    let bright = |i: &u32| (*i as usize) >= total - bright_count;
-    let mut clients = FEDERATION.clients.clone();
-    for client in &mut clients {
-        client.train.retain(|i| !bright(i));
-        client.validation.retain(|i| !bright(i));
-        client.test.retain(|i| !bright(i));
-    }
-    let mut odd = clients[0].clone();
-    odd.train = (total - bright_count..total).map(|i| i as u32).collect();
-    clients.insert(2, odd);
-    let federation = Federation { dataset: Arc::new(dataset), clients };
-    experiment(&[method], "name = \"logistic\"").plan_on(federation).unwrap()
-}
-
+/// Of these it is known that they diverge, every time.
 #[test]
-fn one_diverging_client_is_left_out_and_the_others_go_on() {
+fn a_client_that_diverges_is_an_event_and_a_line_below_the_table() {
     for method in ["name = \"fedavg\"", "name = \"ditto\"", "name = \"scd\""] {
-        let plan = with_a_bright_client(method);
         let folder = Folder::new();
-        folder.run(&plan).unwrap();
-        let expected: Vec<_> = (1..=3).map(|round| (round, 2, Phase::Shared)).collect();
+        folder.run(&plan_with_a_client_that_diverges(&Zoo::standard(), method)).unwrap();
+        let expected: Vec<_> = (1..=3).map(|round| (round, DIVERGES, Phase::Shared)).collect();
         assert_eq!(failures(&folder.events()), expected, "{method}");
         assert!(!folder.events().iter().any(|event| {
-            matches!(event, Event::Uploaded { client: 2, .. } | Event::PhaseDone { client: 2, .. })
+            matches!(
+                event,
+                Event::Uploaded { client: DIVERGES, .. }
+                    | Event::PhaseDone { client: DIVERGES, .. }
+            )
         }));
-        // The same as if it had stayed at home every time.
-        let mut by_hand = ByHand::new(&plan);
-        (0..3).for_each(|_| by_hand.round_of(&[0, 1, 3, 4, 5]));
-        assert_eq!(folder.result().fingerprints, [by_hand.fingerprint()], "{method}");
         let text = printed(&folder);
         assert!(text.contains("3 client phases diverged or failed"), "{text}");
     }

@@ -1,10 +1,10 @@
 //! The log is enough: it opens with the resolved experiment, and every table follows from it.
 
-use crate::problem::{Case, DENSE, FEDERATION, Folder, cases, experiment, plan_of};
-use formant_data::Split;
+use crate::standard::{case, cases, experiment, plan_of};
 use formant_report::{Row, RunLog, rows};
 use formant_runtime::event::{Evaluated, Event, Phase};
-use formant_runtime::{EVENTS_FILE, RunPlan};
+use formant_runtime::{EVENTS_FILE, RunPlan, Scored};
+use formant_testing::{DENSE, Folder, federation};
 
 fn table(folder: &Folder) -> Vec<Row> {
     rows(&RunLog::read(&folder.file(EVENTS_FILE)).unwrap())
@@ -24,9 +24,14 @@ fn the_log_opens_with_everything_needed_to_run_it_again() {
     assert_eq!(header.methods[1].hyper_parameters["form"], "complex");
     // Run again from what the header says, it is the same run.
     let text = toml::to_string(&header.config).unwrap();
-    let again = formant_experiment::Experiment::parse(&text.parse().unwrap(), &[]).unwrap();
+    let again = formant_experiment::Experiment::parse(
+        &text.parse().unwrap(),
+        &[],
+        &formant_methods::Zoo::standard(),
+    )
+    .unwrap();
     let repeated = Folder::new();
-    repeated.run(&again.plan_on(FEDERATION.clone()).unwrap()).unwrap();
+    repeated.run(&again.plan_on(federation().clone()).unwrap()).unwrap();
     assert_eq!(repeated.result(), folder.result());
 }
 
@@ -61,13 +66,14 @@ fn evaluations(folder: &Folder) -> Vec<Evaluated> {
 
 /// Weighted mean, plain mean and worst client of five, from the per-client vector alone.
 fn check_means(evaluated: &Evaluated, sizes: &[f64]) {
-    let each = &evaluated.pm.per_client;
+    let pm = evaluated.pm.as_ref().unwrap();
+    let each: Vec<f64> = pm.per_client.iter().map(|accuracy| accuracy.unwrap()).collect();
     let total: f64 = sizes.iter().sum();
     let weighted = each.iter().zip(sizes).map(|(a, n)| a * n).sum::<f64>() / total;
-    assert!((evaluated.pm.weighted - weighted).abs() < 1e-12);
-    assert!((evaluated.pm.mean - each.iter().sum::<f64>() / each.len() as f64).abs() < 1e-12);
+    assert!((pm.weighted - weighted).abs() < 1e-12);
+    assert!((pm.mean - each.iter().sum::<f64>() / each.len() as f64).abs() < 1e-12);
     let worst = each.iter().copied().fold(f64::INFINITY, f64::min);
-    assert_eq!(evaluated.pm.worst_decile, worst);
+    assert_eq!(pm.worst_decile, worst);
     // An accuracy is a count over a size.
     for (accuracy, n) in each.iter().zip(sizes) {
         assert!((accuracy * n - (accuracy * n).round()).abs() < 1e-9, "{accuracy} of {n}");
@@ -88,11 +94,12 @@ fn every_figure_of_a_table_follows_from_the_events() {
         let best = |figure: fn(&Evaluated) -> f64| evaluations.iter().map(figure).reduce(f64::max);
         let last = evaluations.last().unwrap();
         let row = table(&folder).remove(0);
-        assert_eq!(row.gm_best, best(|e| e.gm.accuracy));
-        assert_eq!(row.pm_best, best(|e| e.pm.weighted));
-        assert_eq!(row.gm_last, Some(last.gm.accuracy));
-        assert_eq!(row.pm_last, Some(last.pm.weighted));
-        assert_eq!(row.worst_decile_last, Some(last.pm.worst_decile));
+        assert_eq!(row.gm_best, best(|e| e.gm.unwrap().accuracy));
+        assert_eq!(row.pm_best, best(|e| e.pm.as_ref().unwrap().weighted));
+        assert_eq!(row.gm_last, Some(last.gm.unwrap().accuracy));
+        let personal = last.pm.as_ref().unwrap();
+        assert_eq!(row.pm_last, Some(personal.weighted));
+        assert_eq!(row.worst_decile_last, Some(personal.worst_decile));
         let uploaded: u64 = folder
             .events()
             .iter()
@@ -123,10 +130,10 @@ fn check_work(folder: &Folder, plan: &RunPlan) {
 
 #[test]
 fn the_validation_split_never_sees_a_test_sample() {
-    let case = Case { method: "name = \"ditto\"".into(), network: DENSE };
-    let plan = case.plan_with(|p| p.evaluation.split = Split::Validation);
+    let case = case("name = \"ditto\"", DENSE);
+    let plan = case.plan_with(|p| p.evaluation.split = Scored::Validation);
     let validation: Vec<f64> =
-        FEDERATION.clients.iter().map(|c| c.validation.len() as f64).collect();
+        federation().clients.iter().map(|c| c.validation.len() as f64).collect();
     assert_eq!(plan.scored_globally() as f64, validation.iter().sum::<f64>());
     let folder = Folder::new();
     folder.run(&plan).unwrap();
@@ -139,7 +146,7 @@ fn the_validation_split_never_sees_a_test_sample() {
         check_means(evaluated, &validation);
     }
     // Change every test image and label: on the validation split nothing changes.
-    let mut scrambled = case.plan_with(|p| p.evaluation.split = Split::Validation);
+    let mut scrambled = case.plan_with(|p| p.evaluation.split = Scored::Validation);
     for client in &mut scrambled.federation.clients {
         client.test = vec![0];
     }

@@ -1,9 +1,9 @@
 //! The parameter values that turn one method into another give its models bit for bit.
 
-use crate::by_hand::{ByHand, local};
-use crate::problem::{DENSE, FORMS, SCOPES, WITH_BUFFERS, plan_of};
+use crate::standard::{FORMS, SCOPES, plan_of};
 use formant_numerics::{Model, Part, Stream, Term, vector};
 use formant_runtime::RunPlan;
+use formant_testing::{ByHand, DENSE, Turn, WITH_BUFFERS, lend};
 
 const FEDAVG: &str = "name = \"fedavg\"";
 const LOCAL: &str = "name = \"local\"";
@@ -252,8 +252,8 @@ fn pulled_towards(
     lambda: f32,
 ) -> Model {
     let mut worker = plan.engine.worker(64);
-    let phase = (Stream::PersonalPhase, plan.methods[0].personal);
-    let mut local = local(plan, &mut *worker, (client, round), phase);
+    let (stream, phase) = (Stream::PersonalPhase, plan.methods[0].personal);
+    let mut local = lend(plan, &mut *worker, Turn { client, round, stream, phase });
     let mut w_p = start.clone();
     local.sgd(&mut w_p, &[lambda * Term::Proximal { anchor: &anchor.parameters }]).unwrap();
     w_p

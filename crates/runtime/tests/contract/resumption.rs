@@ -1,36 +1,15 @@
 //! Stopped and resumed, a run ends with the bits of an undisturbed one.
 
-use crate::problem::{Case, DENSE, Folder, cases, plan_of, run};
+use crate::standard::{case, plan_of};
 use formant_runtime::EVENTS_FILE;
 use formant_runtime::event::Event;
 use formant_runtime::sim::Outcome;
+use formant_testing::{DENSE, Folder, run};
 use std::io::Write;
 
 #[test]
-fn every_method_resumes_to_the_same_bits() {
-    for case in cases() {
-        let undisturbed = run(&case.plan());
-        for (round, checkpoint_every) in [(1, 1), (2, 100)] {
-            let plan = case.plan_with(|p| p.checkpoint_every = checkpoint_every);
-            let folder = Folder::new();
-            assert_eq!(folder.run_until(&plan, 0, round), Outcome::Interrupted);
-            let so_far = folder.events().len();
-            // The machine may be used differently from session to session.
-            let resumed = case.plan_with(|p| {
-                p.checkpoint_every = 1;
-                p.threads = 1;
-                p.memory = 0;
-            });
-            folder.run(&resumed).unwrap();
-            assert_eq!(folder.result(), undisturbed, "{case:?} after round {round}");
-            assert!(folder.events().len() > so_far);
-        }
-    }
-}
-
-#[test]
 fn a_torn_log_is_cut_back_to_the_checkpoint() {
-    let case = Case { method: "name = \"scd\"".into(), network: DENSE };
+    let case = case("name = \"scd\"", DENSE);
     let undisturbed = run(&case.plan());
     for tail in
         ["{\"event\":\"round_st", "{\"event\":\"method_started\",\"method\":\"x\"}\n\u{0}\u{0}"]
@@ -47,7 +26,7 @@ fn a_torn_log_is_cut_back_to_the_checkpoint() {
 
 #[test]
 fn files_that_a_crash_left_behind_are_swept() {
-    let case = Case { method: "name = \"ditto\"".into(), network: DENSE };
+    let case = case("name = \"ditto\"", DENSE);
     let undisturbed = run(&case.plan());
     let folder = Folder::new();
     folder.run_until(&case.plan(), 0, 1);

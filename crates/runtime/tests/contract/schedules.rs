@@ -1,12 +1,11 @@
 //! Schedules, stragglers and the virtual clock: who waits for whom changes the time, and the models
 //! only where it must.
 
-use crate::problem::{Case, DENSE, Fate, Folder, WITH_BUFFERS, cases, run};
-use core::time::Duration;
-use formant_federation::{Late, Schedule, Until};
+use crate::standard::case;
+use formant_federation::{Late, Refusal, Schedule, Until};
 use formant_runtime::event::{Event, Phase, Ready};
-use formant_runtime::sim::Outcome;
-use formant_runtime::{Pacer, Profile, RunPlan, median_client};
+use formant_runtime::{Profile, RunPlan};
+use formant_testing::{DENSE, Fate, Folder, run};
 
 /// Devices and links on which everything takes time, and for everybody another one.
 const TIMED: Profile = Profile {
@@ -33,43 +32,6 @@ fn without_times(mut fate: Fate) -> (Fate, Ready) {
 }
 
 #[test]
-fn wait_free_gives_the_same_models_sooner() {
-    for case in cases() {
-        let plan = |schedule| case.plan_with(|plan| timed(plan, schedule));
-        let instant = run(&case.plan());
-        assert!(instant.evaluations.iter().all(|evaluation| evaluation.clock.is_none()));
-        let (free, free_clock) = without_times(run(&plan(Schedule::WaitFree)));
-        let (waiting, waiting_clock) = without_times(run(&plan(Schedule::ComputeAndWait)));
-        assert_eq!(free, instant, "{case:?}: a clock changes no model");
-        assert_eq!(waiting, instant, "{case:?}");
-        let plan = case.plan();
-        if plan.rules(&plan.methods[0]).personal.exists {
-            assert!(
-                free_clock.pm < waiting_clock.pm && free_clock.gm < waiting_clock.gm,
-                "{case:?}"
-            );
-        } else {
-            assert_eq!(free_clock, waiting_clock, "{case:?}: there is nothing to overlap");
-        }
-    }
-}
-
-#[test]
-fn a_phase_does_the_work_that_its_method_announces() {
-    for case in cases() {
-        let plan = case.plan();
-        let folder = Folder::new();
-        folder.run(&plan).unwrap();
-        for event in folder.events() {
-            if let Event::PhaseDone { round, client, phase, samples, .. } = event {
-                let announced = plan.desk(&plan.methods[0], client).samples(round, phase);
-                assert_eq!(samples, announced, "{case:?}, {phase:?}");
-            }
-        }
-    }
-}
-
-#[test]
 fn the_clock_is_what_the_units_say() {
     // One client: 100 samples a second, of which one costs 3 in the shared phase and a half in the
     // personal one; 1 kB/s up, 2 kB/s down, a quarter of a second of latency.
@@ -83,7 +45,7 @@ fn the_clock_is_what_the_units_say() {
         jitter: 0.0,
         loss: 0.0,
     };
-    let case = Case { method: "name = \"ditto\"".into(), network: DENSE };
+    let case = case("name = \"ditto\"", DENSE);
     for schedule in [Schedule::WaitFree, Schedule::ComputeAndWait] {
         let plan = case.plan_with(|plan| {
             plan.profile = profile.clone();
@@ -122,104 +84,9 @@ fn the_clock_is_what_the_units_say() {
 }
 
 #[test]
-fn every_phase_can_be_measured() {
-    for case in cases() {
-        let plan = case.plan();
-        let method = &plan.methods[0];
-        let mut pacer = Pacer::new(&plan, method).unwrap();
-        let (pace, last) = (pacer.lap().unwrap(), plan.rounds);
-        let desk = plan.desk(method, median_client(&plan));
-        for (phase, seconds) in [(Phase::Shared, pace.shared), (Phase::Personal, pace.personal)] {
-            let works = desk.samples(last, phase) > 0;
-            assert_eq!(seconds.is_some_and(|s| s > 0.0), works, "{case:?}, {phase:?}: {pace:?}");
-        }
-        let again = pacer.lap().unwrap();
-        let faster = pace.or_faster(again);
-        assert!(faster.shared <= pace.shared && faster.shared <= again.shared, "{case:?}");
-    }
-}
-
-/// A name for some rules, and what they change.
-type Rules = (&'static str, fn(&mut RunPlan));
-
-/// All kinds of rules under which models depend on the clock.
-fn rules() -> Vec<Rules> {
-    vec![
-        ("quorum, late dropped", |p| p.protocol.quorum = 0.6),
-        ("quorum, late weighed", |p| {
-            p.protocol.quorum = 0.6;
-            p.protocol.late = Late::Weigh { exponent: 0.5 };
-        }),
-        ("deadline", |p| p.protocol.deadline = Some(Duration::from_secs(3))),
-        ("buffer", |p| {
-            p.protocol.schedule = Schedule::Buffered { size: 2 };
-            p.protocol.late = Late::Weigh { exponent: 0.5 };
-        }),
-        ("until the broadcast", |p| p.protocol.personal.until = Until::Broadcast),
-        ("everyone", |p| {
-            p.protocol.participation = 0.4;
-            p.protocol.personal.everyone = true;
-        }),
-        ("everyone until the broadcast", |p| {
-            p.protocol.participation = 0.4;
-            p.protocol.personal.everyone = true;
-            p.protocol.personal.until = Until::Broadcast;
-        }),
-        ("buffer until the broadcast", |p| {
-            p.protocol.schedule = Schedule::Buffered { size: 3 };
-            p.protocol.personal.until = Until::Broadcast;
-        }),
-    ]
-}
-
-/// Methods with and without a personal phase, and with messages that are no plain models.
-fn some_methods() -> Vec<Case> {
-    ["fedavg", "ditto", "scd", "fedrep", "fedbabu", "fedgen", "local"]
-        .map(|name| Case { method: format!("name = \"{name}\""), network: DENSE })
-        .into_iter()
-        .chain(
-            ["", "\nhypernetwork = true"].map(|more| Case {
-                method: format!("name = \"fedrod\"{more}"),
-                network: WITH_BUFFERS,
-            }),
-        )
-        .collect()
-}
-
-#[test]
-fn every_rule_is_deterministic_and_resumes_to_the_same_bits() {
-    for case in some_methods() {
-        for (name, change) in rules() {
-            let plan = |more: fn(&mut RunPlan)| {
-                case.plan_with(|plan| {
-                    timed(plan, Schedule::WaitFree);
-                    plan.rounds = 5;
-                    change(plan);
-                    more(plan);
-                })
-            };
-            let undisturbed = run(&plan(|_| {}));
-            assert_eq!(undisturbed.evaluations.len(), 5, "{case:?}, {name}");
-            let alone = plan(|plan| {
-                plan.threads = 1;
-                plan.memory = 0;
-            });
-            assert_eq!(run(&alone), undisturbed, "{case:?}, {name}");
-            let folder = Folder::new();
-            for round in [1, 3, 4] {
-                let outcome = folder.run_until(&plan(|plan| plan.checkpoint_every = 2), 0, round);
-                assert_eq!(outcome, Outcome::Interrupted);
-            }
-            folder.run(&plan(|_| {})).unwrap();
-            assert_eq!(folder.result(), undisturbed, "{case:?}, {name}");
-        }
-    }
-}
-
-#[test]
 fn a_buffer_as_large_as_the_federation_is_a_round() {
     for name in ["fedavg", "scd", "fedrod"] {
-        let case = Case { method: format!("name = \"{name}\""), network: DENSE };
+        let case = case(&format!("name = \"{name}\""), DENSE);
         let buffered = case.plan_with(|plan| timed(plan, Schedule::Buffered { size: 5 }));
         assert_eq!(without_times(run(&buffered)).0, run(&case.plan()), "{name}");
     }
@@ -227,7 +94,7 @@ fn a_buffer_as_large_as_the_federation_is_a_round() {
 
 #[test]
 fn nobody_waits_for_a_straggler_and_the_late_are_told() {
-    let case = Case { method: "name = \"fedavg\"".into(), network: DENSE };
+    let case = case("name = \"fedavg\"", DENSE);
     let refused = |late| {
         let plan = case.plan_with(|plan| {
             timed(plan, Schedule::WaitFree);
@@ -237,8 +104,16 @@ fn nobody_waits_for_a_straggler_and_the_late_are_told() {
         });
         let folder = Folder::new();
         folder.run(&plan).unwrap();
-        let refused =
-            |event: &Event| matches!(event, Event::Refused { reason, .. } if reason == "late");
+        let refused = |event: &Event| match event {
+            Event::Refused { reason, bytes, detail, .. } => {
+                assert!(bytes.is_some_and(|bytes| bytes > 0));
+                let known =
+                    Refusal::ALL.into_iter().find(|refusal| refusal.word() == reason).unwrap();
+                assert_eq!(detail.as_deref(), Some(known.sentence()));
+                known == Refusal::Late
+            }
+            _ => false,
+        };
         let refused = folder.events().iter().filter(|event| refused(event)).count();
         (refused, folder.result().fingerprints)
     };
@@ -250,7 +125,7 @@ fn nobody_waits_for_a_straggler_and_the_late_are_told() {
 
 #[test]
 fn until_the_broadcast_fills_the_idle_time() {
-    let case = Case { method: "name = \"ditto\"".into(), network: DENSE };
+    let case = case("name = \"ditto\"", DENSE);
     let idle = |until| {
         let plan = case.plan_with(|plan| {
             timed(plan, Schedule::WaitFree);
@@ -282,7 +157,7 @@ fn until_the_broadcast_fills_the_idle_time() {
 
 #[test]
 fn without_a_clock_a_quorum_prefers_nobody() {
-    let case = Case { method: "name = \"fedavg\"".into(), network: DENSE };
+    let case = case("name = \"fedavg\"", DENSE);
     let plan = case.plan_with(|plan| {
         plan.rounds = 12;
         plan.protocol.quorum = 0.6;

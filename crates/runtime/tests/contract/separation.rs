@@ -1,9 +1,8 @@
 //! GM and PM are separate storage: what trains one cannot touch the other.
 
-use crate::by_hand::ByHand;
-use crate::problem::{Case, DENSE, WITH_BUFFERS, plan_of};
-use formant_methods::Zoo;
+use crate::standard::plan_of;
 use formant_runtime::RunPlan;
+use formant_testing::{ByHand, WITH_BUFFERS};
 
 /// The GM after each round, and all PMs.
 fn models(plan: &RunPlan) -> Vec<(formant_numerics::Model, Vec<formant_numerics::Model>)> {
@@ -14,28 +13,6 @@ fn models(plan: &RunPlan) -> Vec<(formant_numerics::Model, Vec<formant_numerics:
             (by_hand.gm(), by_hand.pms())
         })
         .collect()
-}
-
-/// Of every method with both models; SCD's generic model is meant to learn from the personal ones, so
-/// without that term.
-#[test]
-fn the_personal_phase_leaves_the_generic_model_alone() {
-    for entry in Zoo::standard().entries().iter().filter(|entry| entry.generic && entry.personal) {
-        let alone = if entry.name == "scd" { "\nlambda_g = 0" } else { "" };
-        for network in [DENSE, WITH_BUFFERS] {
-            let case = Case { method: format!("name = \"{}\"{alone}", entry.name), network };
-            let slow = models(&case.plan());
-            let fast = models(&case.plan_with(|p| {
-                p.methods[0].personal.first.sgd.learning_rate *= 2.0;
-            }));
-            // pFedMe has no personal phase, and learning rates of its own.
-            let felt = entry.name != "pfedme";
-            for ((gm, pms), (other_gm, other_pms)) in slow.iter().zip(&fast) {
-                assert_eq!(gm, other_gm, "{case:?}");
-                assert!(pms.iter().zip(other_pms).all(|(a, b)| (a != b) == felt), "{case:?}");
-            }
-        }
-    }
 }
 
 #[test]

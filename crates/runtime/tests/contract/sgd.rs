@@ -1,17 +1,17 @@
 //! One client, one round: a loop of plain SGD written out with nothing but the network.
 
-use crate::by_hand::ByHand;
-use crate::problem::{DENSE, FEDERATION, Folder, WITH_BUFFERS, experiment};
+use crate::standard::experiment;
 use formant_data::Federation;
 use formant_numerics::{
     Batch, Model, NetworkSpec, OutputGradient, Part, Pass, Rng, Stream, cross_entropy,
 };
 use formant_runtime::RunPlan;
+use formant_testing::{ByHand, DENSE, Folder, WITH_BUFFERS, federation};
 
 /// A plan with the first client of the tiny federation alone.
 fn lonely(method: &str, network: &str) -> RunPlan {
-    let clients = vec![FEDERATION.clients[0].clone()];
-    let federation = Federation { dataset: FEDERATION.dataset.clone(), clients };
+    let clients = vec![federation().clients[0].clone()];
+    let federation = Federation { dataset: federation().dataset.clone(), clients };
     let mut plan = experiment(&[method], network).plan_on(federation).unwrap();
     plan.rounds = 1;
     plan

@@ -1,11 +1,9 @@
 //! The workers: one per thread, each with memory of its own, taking clients from one queue.
 
+use crate::executor::global::PART;
 use crate::{Hand, RunPlan, RuntimeError};
 use formant_numerics::EVALUATION_BATCH;
 use std::sync::atomic::{AtomicUsize, Ordering};
-
-/// Samples of the global test set in one job.
-pub(super) const EVALUATION_JOB: usize = 4 * EVALUATION_BATCH;
 
 /// All workers of a run, allocated once.
 pub(super) struct Crew {
@@ -20,8 +18,7 @@ impl Crew {
             .map(|method| plan.largest_batch(method))
             .fold(EVALUATION_BATCH, usize::max);
         // More workers than jobs would only cost memory.
-        let jobs =
-            plan.federation.clients.len().max(plan.scored_globally().div_ceil(EVALUATION_JOB));
+        let jobs = plan.federation.clients.len().max(plan.scored_globally().div_ceil(PART));
         let threads = plan.threads.clamp(1, jobs.max(1));
         Self { hands: (0..threads).map(|_| Hand::new(&*plan.engine, largest)).collect() }
     }
@@ -34,8 +31,18 @@ impl Crew {
         jobs: &[J],
         work: impl Fn(&J, &mut Hand) -> Result<T, RuntimeError> + Sync,
     ) -> Result<Vec<T>, RuntimeError> {
+        self.run_while(jobs, work, || ()).0
+    }
+
+    /// The same while the calling thread does something else.
+    pub(super) fn run_while<J: Sync, T: Send, M>(
+        &mut self,
+        jobs: &[J],
+        work: impl Fn(&J, &mut Hand) -> Result<T, RuntimeError> + Sync,
+        meanwhile: impl FnOnce() -> M,
+    ) -> (Result<Vec<T>, RuntimeError>, M) {
         let next = AtomicUsize::new(0);
-        let mut results = std::thread::scope(|scope| {
+        let (mut results, meant) = std::thread::scope(|scope| {
             let hands = self.hands.iter_mut().take(jobs.len());
             let busy: Vec<_> = hands
                 .map(|hand| {
@@ -55,6 +62,7 @@ impl Crew {
                     })
                 })
                 .collect();
+            let meant = meanwhile();
             let mut results = Vec::with_capacity(jobs.len());
             for thread in busy {
                 match thread.join() {
@@ -62,11 +70,11 @@ impl Crew {
                     Err(panic) => std::panic::resume_unwind(panic),
                 }
             }
-            results
+            (results, meant)
         });
         results.sort_by_key(|(index, _)| *index);
         // A job is missing only behind a failed one, which makes the whole an error.
-        results.into_iter().map(|(_, result)| result).collect()
+        (results.into_iter().map(|(_, result)| result).collect(), meant)
     }
 }
 

@@ -6,27 +6,58 @@ use formant_numerics::{Model, Patience, Rng, Stream, Worker};
 use formant_runtime::{MethodPlan, PhasePlan, RunPlan};
 use xxhash_rust::xxh3::Xxh3;
 
-pub(crate) struct ByHand<'p> {
+/// One method of a plan, driven round by round.
+///
+/// ```
+/// use formant_methods::Zoo;
+/// use formant_testing::{ByHand, DENSE, plan};
+///
+/// // Ditto's personal models are beside the point of its generic one, which is FedAvg's.
+/// let plan = plan(&Zoo::standard(), &["name = \"ditto\"", "name = \"fedavg\""], DENSE);
+/// let (mut ditto, mut fedavg) = (ByHand::of(&plan, 0), ByHand::of(&plan, 1));
+/// ditto.round();
+/// fedavg.round();
+/// assert_eq!(ditto.gm(), fedavg.gm());
+/// assert_ne!(ditto.pm(0), ditto.gm());
+/// ```
+pub struct ByHand<'p> {
     plan: &'p RunPlan,
     method: &'p MethodPlan,
     worker: Box<dyn Worker>,
     round: usize,
-    pub(crate) init: Model,
-    pub(crate) server: Value,
-    pub(crate) clients: Vec<Value>,
+    /// What every model began as.
+    pub init: Model,
+    /// The server's state.
+    pub server: Value,
+    /// The clients' states.
+    pub clients: Vec<Value>,
     /// What the last round's participants sent; the simulator's aggregation consumes it.
-    pub(crate) uploads: Vec<Value>,
+    pub uploads: Vec<Value>,
     /// What they had received.
-    pub(crate) broadcast: Value,
+    pub broadcast: Value,
+}
+
+/// Whose turn it is, in which round, with which randomness and which optimiser.
+#[derive(Debug, Clone, Copy)]
+pub struct Turn {
+    /// The client.
+    pub client: usize,
+    /// The round, counted from 1.
+    pub round: usize,
+    /// Shared phase, personal phase or evaluation.
+    pub stream: Stream,
+    /// Epochs and optimiser.
+    pub phase: PhasePlan,
 }
 
 impl<'p> ByHand<'p> {
     /// The first method of a plan, before its first round.
-    pub(crate) fn new(plan: &'p RunPlan) -> Self {
+    pub fn new(plan: &'p RunPlan) -> Self {
         Self::of(plan, 0)
     }
 
-    pub(crate) fn of(plan: &'p RunPlan, index: usize) -> Self {
+    /// Any method of a plan, before its first round.
+    pub fn of(plan: &'p RunPlan, index: usize) -> Self {
         let method = &plan.methods[index];
         let init = plan.engine.network().init(&mut Rng::new(plan.seed, Stream::Init, 0, 0));
         let server = method.method.start_server(&init);
@@ -45,13 +76,13 @@ impl<'p> ByHand<'p> {
     }
 
     /// One round of all clients.
-    pub(crate) fn round(&mut self) {
+    pub fn round(&mut self) {
         let everybody: Vec<usize> = (0..self.clients.len()).collect();
         self.round_of(&everybody);
     }
 
     /// One round of some clients, who must stand in ascending order.
-    pub(crate) fn round_of(&mut self, participants: &[usize]) {
+    pub fn round_of(&mut self, participants: &[usize]) {
         self.round += 1;
         let method = &*self.method.method;
         self.broadcast = method.broadcast(&self.server).unwrap();
@@ -74,16 +105,18 @@ impl<'p> ByHand<'p> {
     }
 
     fn shared_phase(&mut self, client: usize) -> Value {
-        let phase = (Stream::SharedPhase, self.method.shared);
-        let mut local = local(self.plan, &mut *self.worker, (client, self.round), phase);
+        let (stream, phase) = (Stream::SharedPhase, self.method.shared);
+        let turn = Turn { client, round: self.round, stream, phase };
+        let mut local = lend(self.plan, &mut *self.worker, turn);
         let state = &mut self.clients[client];
         self.method.method.train_shared(state, &self.broadcast, &mut local).unwrap()
     }
 
     fn personal_phase(&mut self, client: usize, upload: &Value) {
         if self.plan.rules(self.method).personal.exists {
-            let phase = (Stream::PersonalPhase, self.method.personal);
-            let mut local = local(self.plan, &mut *self.worker, (client, self.round), phase);
+            let (stream, phase) = (Stream::PersonalPhase, self.method.personal);
+            let turn = Turn { client, round: self.round, stream, phase };
+            let mut local = lend(self.plan, &mut *self.worker, turn);
             let state = &mut self.clients[client];
             let method = &self.method.method;
             method.train_personal(state, &self.broadcast, upload, &mut local).unwrap();
@@ -91,32 +124,37 @@ impl<'p> ByHand<'p> {
     }
 
     /// The generic model.
-    pub(crate) fn gm(&self) -> Model {
+    ///
+    /// # Panics
+    ///
+    /// If the method has none.
+    pub fn gm(&self) -> Model {
         self.method.method.global_model(&self.server).unwrap().unwrap().into_owned()
     }
 
     /// A client's personal model, beside what the server would send next.
-    pub(crate) fn pm(&mut self, client: usize) -> Model {
+    pub fn pm(&mut self, client: usize) -> Model {
         let method = &*self.method.method;
         let broadcast = method.broadcast(&self.server).unwrap();
-        let phase = (Stream::Evaluation, self.method.personal);
-        let round = self.round.max(1);
-        let mut local = local(self.plan, &mut *self.worker, (client, round), phase);
+        let (stream, phase) = (Stream::Evaluation, self.method.personal);
+        let turn = Turn { client, round: self.round.max(1), stream, phase };
+        let mut local = lend(self.plan, &mut *self.worker, turn);
         method.personal_model(&self.clients[client], &broadcast, &mut local).unwrap().into_owned()
     }
 
     /// All personal models, in client order.
-    pub(crate) fn pms(&mut self) -> Vec<Model> {
+    pub fn pms(&mut self) -> Vec<Model> {
         (0..self.clients.len()).map(|client| self.pm(client)).collect()
     }
 
-    /// A client's last upload, for methods that send a model.
-    pub(crate) fn sent_model(&self, client: usize) -> Model {
-        model(&self.uploads[client])
+    /// The last upload at some place among the participants, for methods that send a model: then the
+    /// upload's encoding is the model's.
+    pub fn sent_model(&self, place: usize) -> Model {
+        postcard::from_bytes(&self.uploads[place].encode().unwrap()).unwrap()
     }
 
     /// As the simulator computes it.
-    pub(crate) fn fingerprint(&self) -> String {
+    pub fn fingerprint(&self) -> String {
         let mut hash = Xxh3::new();
         for value in [&self.server].into_iter().chain(&self.clients) {
             hash.update(&value.encode().unwrap());
@@ -125,18 +163,9 @@ impl<'p> ByHand<'p> {
     }
 }
 
-/// A message that is a model: its encoding is the model's.
-pub(crate) fn model(message: &Value) -> Model {
-    postcard::from_bytes(&message.encode().unwrap()).unwrap()
-}
-
 /// What the runtime lends to a phase.
-pub(crate) fn local<'a>(
-    plan: &'a RunPlan,
-    worker: &'a mut dyn Worker,
-    (client, round): (usize, usize),
-    (stream, phase): (Stream, PhasePlan),
-) -> Local<'a> {
+pub fn lend<'a>(plan: &'a RunPlan, worker: &'a mut dyn Worker, turn: Turn) -> Local<'a> {
+    let Turn { client, round, stream, phase } = turn;
     let data = &plan.federation;
     let rng = Rng::new(plan.seed, stream, round as u64, client as u64);
     let (samples, train) = (&*data.dataset.train, data.clients[client].train.as_slice());

@@ -1,0 +1,79 @@
+//! Personalized federated learning on the command line.
+//!
+//! The binary `formant` is this library with the standard methods. A crate with methods of its own is the same
+//! program, under its own name and with those methods in every command, in three lines:
+//!
+//! ```no_run
+//! use formant_methods::{Entry, FedAvg, Zoo};
+//! use std::process::ExitCode;
+//!
+//! const MINE: Entry = Entry { name: "mine", title: "Mine", ..Entry::of::<FedAvg>("//! Mine.") };
+//!
+//! fn main() -> ExitCode {
+//!     formant_cli::main(Zoo::standard().with(MINE))
+//! }
+//! ```
+
+mod args;
+mod cert;
+mod data;
+mod data_export;
+mod devices;
+mod evaluate;
+mod export_model;
+mod folder;
+mod interrupt;
+mod join;
+mod list;
+mod output;
+mod predict;
+mod program;
+mod progress;
+mod ranking;
+mod report;
+mod run;
+mod serve;
+mod service;
+mod speedup;
+mod status;
+mod sweep;
+
+use args::{Cli, Command};
+use clap::FromArgMatches;
+use formant_methods::Zoo;
+use std::process::ExitCode;
+
+/// Does what the command line asks for, with the methods of a zoo.
+#[expect(clippy::needless_pass_by_value, reason = "a zoo is made for this call, on the same line")]
+pub fn main(zoo: Zoo) -> ExitCode {
+    let arguments = Cli::from_arg_matches(&program::command().get_matches());
+    match arguments.map_or_else(|error| error.exit(), |cli| run_command(cli.command, &zoo)) {
+        Ok(code) => code,
+        Err(error) => {
+            output::print_error(&error);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run_command(command: Command, zoo: &Zoo) -> anyhow::Result<ExitCode> {
+    match command {
+        Command::Run(args) => run::run(args, zoo),
+        Command::Sweep(args) => sweep::sweep(&args, zoo),
+        Command::Export(args) => export_model::export(&args),
+        Command::Predict(args) => predict::predict(&args),
+        Command::Evaluate(args) => evaluate::evaluate(&args),
+        Command::Report(args) => report::report(&args),
+        Command::Speedup(args) => speedup::speedup(&args, zoo),
+        Command::Devices(args) => devices::devices(&args, zoo),
+        Command::Compare(args) => report::compare(&args),
+        Command::Methods(args) => list::methods(&args, zoo),
+        Command::Networks(args) => list::networks(&args),
+        Command::Data(args) => data::data(args, zoo),
+        Command::Init(args) => list::init(&args, zoo),
+        Command::Cert(args) => cert::cert(&args),
+        Command::Serve(args) => serve::serve(&args, zoo),
+        Command::Join(args) => join::join(&args, zoo),
+        Command::Status(args) => status::status(&args),
+    }
+}

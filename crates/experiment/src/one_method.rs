@@ -1,0 +1,39 @@
+//! An experiment for a network, where a federation trains one method.
+
+use crate::{Experiment, ExperimentError, MethodSetting};
+use std::ops::Deref;
+
+/// An experiment with exactly one method: what a server and its clients run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct OneMethod {
+    experiment: Experiment,
+    method: MethodSetting,
+}
+
+impl OneMethod {
+    /// Refuses an experiment with several methods.
+    pub fn new(experiment: Experiment) -> Result<Self, ExperimentError> {
+        let [method] = &*experiment.methods else {
+            let labels: Vec<&str> = experiment.methods.iter().map(|m| m.label.as_str()).collect();
+            return Err(ExperimentError::combination(
+                format!("a server runs one method, and the file has {}", labels.join(", ")),
+                "keep one [[method]]",
+            ));
+        };
+        Ok(Self { method: method.clone(), experiment })
+    }
+
+    /// The method.
+    pub fn method(&self) -> &MethodSetting {
+        &self.method
+    }
+}
+
+/// It is an experiment like others.
+impl Deref for OneMethod {
+    type Target = Experiment;
+
+    fn deref(&self) -> &Experiment {
+        &self.experiment
+    }
+}

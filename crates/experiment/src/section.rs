@@ -1,0 +1,174 @@
+//! The sections of an experiment file: how each is checked, read and written. The sections themselves
+//! stand in files of their own: the keys, and the struct that they fill.
+
+use crate::{
+    ExperimentError, data, evaluation, federation, fleet, network, runtime, settings, training,
+};
+use formant_methods::Zoo;
+use formant_methods::schema::{Default, Key, Kind, SchemaError, resolve};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use toml::{Table, Value};
+
+/// A section of the file.
+#[derive(Debug, Clone, Copy)]
+pub struct Section {
+    /// Its name; empty for the top of the file.
+    pub name: &'static str,
+    /// One sentence.
+    pub help: &'static str,
+    /// Its keys.
+    pub keys: &'static [Key],
+    /// Fills in defaults that depend on other keys.
+    pub(crate) complete: fn(&mut Table),
+    /// The key on whose value it depends which others mean something.
+    pub(crate) decision: Option<Decision>,
+}
+
+/// A key whose value has keys of its own beside it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Decision {
+    /// The key.
+    pub(crate) key: &'static str,
+    /// The values for which another key means something; `None` if it does for all.
+    pub(crate) owners: fn(&str) -> Option<Vec<&'static str>>,
+}
+
+/// All sections but `[[method]]`, whose keys come from the zoo.
+pub const SECTIONS: &[Section] = &[
+    settings::TOP,
+    data::SECTION,
+    network::SECTION,
+    training::SECTION,
+    federation::SECTION,
+    fleet::DEVICES,
+    fleet::LINKS,
+    evaluation::SECTION,
+    runtime::SECTION,
+];
+
+impl Section {
+    pub(crate) const fn new(name: &'static str, help: &'static str, keys: &'static [Key]) -> Self {
+        Self { name, help, keys, complete: |_| {}, decision: None }
+    }
+
+    /// What a file gives for the section.
+    pub(crate) fn given(&self, file: &Table) -> Result<Table, ExperimentError> {
+        if !self.name.is_empty() {
+            return given(file, self.name);
+        }
+        let own = |key: &str| self.keys.iter().any(|known| known.name == key);
+        let top = file.iter().filter(|(key, _)| own(key));
+        Ok(top.map(|(key, value)| (key.clone(), value.clone())).collect())
+    }
+
+    /// A section of a file, checked and filled in.
+    pub(crate) fn resolve(&self, given: &Table) -> Result<Table, ExperimentError> {
+        let mut table = resolve(self.name, self.keys, given)?;
+        (self.complete)(&mut table);
+        self.check_idle(&table)?;
+        Ok(table)
+    }
+
+    /// What a section says, once it is [resolved](Self::resolve). The names of the fields are the keys.
+    pub(crate) fn read<T: DeserializeOwned>(&self, mut table: Table) -> Result<T, ExperimentError> {
+        // Nothing in quotes where a time or a rate is expected: unset, as if the key were not there.
+        let is_form = |name: &str| {
+            self.keys.iter().any(|key| key.name == name && matches!(key.kind, Kind::Form(_)))
+        };
+        table.retain(|key, value| value.as_str() != Some("") || !is_form(key));
+        table.try_into().map_err(|error: toml::de::Error| self.broken(&error))
+    }
+
+    /// The section that says it.
+    pub(crate) fn write<T: Serialize>(&self, value: &T) -> Result<Table, ExperimentError> {
+        Table::try_from(value).map_err(|error| self.broken(&error))
+    }
+
+    fn broken(&self, error: &dyn std::error::Error) -> ExperimentError {
+        let origin = match self.name {
+            "" => "the top of the experiment".into(),
+            name => format!("section [{name}]"),
+        };
+        ExperimentError::Syntax { origin, reason: error.to_string().trim_end().to_owned() }
+    }
+
+    /// What the section says if nobody writes anything into it.
+    pub(crate) fn defaults<T: DeserializeOwned>(&self) -> T {
+        let resolved = self.resolve(&Table::new());
+        // No key is required, and the tests read every section.
+        resolved.and_then(|table| self.read(table)).expect("a section has defaults")
+    }
+
+    /// Whether a key does nothing with what the section has chosen.
+    pub(crate) fn is_idle(&self, key: &str, chosen: &str) -> bool {
+        self.owners(key).is_some_and(|owners| !owners.contains(&chosen))
+    }
+
+    fn owners(&self, key: &str) -> Option<Vec<&'static str>> {
+        self.decision.and_then(|decision| (decision.owners)(key))
+    }
+
+    /// Refuses keys that would do nothing.
+    fn check_idle(&self, table: &Table) -> Result<(), ExperimentError> {
+        let Some(decision) = self.decision else { return Ok(()) };
+        let (section, decisive) = (self.name, decision.key);
+        let Some(chosen) = table.get(decisive).and_then(Value::as_str) else { return Ok(()) };
+        for (key, value) in table {
+            let Some(owners) = self.owners(key) else { continue };
+            if let (false, Some(owner)) = (owners.contains(&chosen), owners.first()) {
+                return Err(ExperimentError::combination(
+                    format!(
+                        "`{section}.{key} = {value}` does nothing with `{section}.{decisive} = \"{chosen}\"`"
+                    ),
+                    format!("remove it, or set {section}.{decisive} = \"{owner}\""),
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What a table gives for a section.
+pub(crate) fn given(table: &Table, name: &str) -> Result<Table, ExperimentError> {
+    match table.get(name) {
+        None => Ok(Table::new()),
+        Some(Value::Table(given)) => Ok(given.clone()),
+        Some(other) => Err(SchemaError::Type {
+            path: name.into(),
+            value: other.to_string(),
+            expected: format!("a section; write [{name}] on a line of its own"),
+            help: "`formant init` shows all sections".into(),
+        }
+        .into()),
+    }
+}
+
+/// Where a key of this name stands, for somebody who left out the section.
+pub(crate) fn elsewhere(name: &str, zoo: &Zoo) -> Option<String> {
+    let sections = SECTIONS.iter().map(|s| (s.name, s.keys));
+    let methods = zoo.entries().iter().map(|e| ("method", e.keys));
+    let (section, _) = sections
+        .chain(methods)
+        .filter(|(section, _)| !section.is_empty())
+        .find(|(_, keys)| keys.iter().any(|key| key.name == name))?;
+    Some(format!("did you mean `{section}.{name}`?"))
+}
+
+pub(crate) const fn key(
+    name: &'static str,
+    kind: Kind,
+    default: Default,
+    help: &'static str,
+) -> Key {
+    Key { name, symbol: "", kind, default, help }
+}
+
+/// A key that stands for a symbol of the papers.
+pub(crate) const fn symbol(symbol: &'static str, key: Key) -> Key {
+    Key { symbol, ..key }
+}
+
+pub(crate) const fn whole(min: i64) -> Kind {
+    Kind::Integer { min, max: i64::MAX }
+}

@@ -1,0 +1,172 @@
+//! What an experiment consists of.
+
+use crate::section::{Section, key, symbol, whole};
+use crate::training::Train;
+use crate::{
+    Data, Devices, Evaluation, ExperimentError, Links, MethodSetting, Rules, Runtime, Training,
+    data, evaluation, federation, fleet, network, runtime, training,
+};
+use formant_federation::{Personal, Protocol};
+use formant_methods::schema::{Default as Preset, Key, Kind};
+use formant_numerics::NetworkSpec;
+use formant_runtime::Profile;
+use serde::{Deserialize, Serialize};
+use toml::{Table, Value};
+
+pub(crate) const TOP: Section = Section::new("", "", KEYS);
+
+const KEYS: &[Key] = &[
+    key("name", Kind::Text, Preset::Text("experiment"), "name of the run folder and of the report"),
+    key("seed", whole(0), Preset::Integer(1), "keys all randomness: same seed, same bits"),
+    symbol(
+        "T",
+        key(
+            "rounds",
+            Kind::Integer { min: 1, max: 1_000_000 },
+            Preset::Integer(40),
+            "rounds of federated training",
+        ),
+    ),
+];
+
+/// All settings of an experiment, by section. They may contradict each other or lie outside their
+/// ranges until an [`Experiment`](crate::Experiment) is made of them.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Settings {
+    /// The name of the run folder and of the report.
+    pub name: String,
+    /// Keys all randomness.
+    pub seed: u64,
+    /// `T`: rounds of each method.
+    pub rounds: usize,
+    /// Which images, and how they are divided among the clients.
+    pub data: Data,
+    /// Which model every client trains.
+    pub network: NetworkSpec,
+    /// How clients train.
+    pub training: Training,
+    /// How a round proceeds.
+    pub federation: Rules,
+    /// The clients' devices, for the virtual clock.
+    pub devices: Devices,
+    /// The clients' links, for the virtual clock.
+    pub links: Links,
+    /// When and on what the models are scored.
+    pub evaluation: Evaluation,
+    /// How the machine is used.
+    pub runtime: Runtime,
+    /// The methods to compare.
+    pub methods: Vec<MethodSetting>,
+}
+
+/// The top of the file.
+#[derive(Serialize, Deserialize)]
+struct Top {
+    name: String,
+    seed: u64,
+    rounds: usize,
+}
+
+/// Every key at its default, and no method.
+impl Default for Settings {
+    fn default() -> Self {
+        let Top { name, seed, rounds } = TOP.defaults();
+        Self {
+            name,
+            seed,
+            rounds,
+            data: Data::default(),
+            network: network::preset(),
+            training: Training::default(),
+            federation: Rules::default(),
+            devices: Devices::default(),
+            links: Links::default(),
+            evaluation: Evaluation::default(),
+            runtime: Runtime::default(),
+            methods: Vec::new(),
+        }
+    }
+}
+
+impl Settings {
+    /// Reads the sections of a file, and gives them checked and filled in.
+    pub(crate) fn read(file: &Table) -> Result<(Self, Table), ExperimentError> {
+        let mut resolved = Table::new();
+        let mut section = |section: Section| -> Result<Table, ExperimentError> {
+            let table = section.resolve(&section.given(file)?)?;
+            if section.name.is_empty() {
+                resolved.extend(table.clone());
+            } else {
+                resolved.insert(section.name.into(), Value::Table(table.clone()));
+            }
+            Ok(table)
+        };
+        let Top { name, seed, rounds } = TOP.read(section(TOP)?)?;
+        let data = data::SECTION.read(section(data::SECTION)?)?;
+        let network = network::SECTION.read(section(network::SECTION)?)?;
+        let Train { participation, training } =
+            training::SECTION.read(section(training::SECTION)?)?;
+        let rules = federation::SECTION.read(section(federation::SECTION)?)?;
+        let settings = Self {
+            name,
+            seed,
+            rounds,
+            data,
+            network,
+            training,
+            federation: Rules::of(&rules, participation),
+            devices: fleet::DEVICES.read(section(fleet::DEVICES)?)?,
+            links: fleet::LINKS.read(section(fleet::LINKS)?)?,
+            evaluation: evaluation::SECTION.read(section(evaluation::SECTION)?)?,
+            runtime: runtime::SECTION.read(section(runtime::SECTION)?)?,
+            methods: Vec::new(),
+        };
+        Ok((settings, resolved))
+    }
+
+    /// The file that says it, without the methods.
+    pub(crate) fn write(&self) -> Result<Table, ExperimentError> {
+        let top = Top { name: self.name.clone(), seed: self.seed, rounds: self.rounds };
+        let train =
+            Train { participation: self.federation.participation, training: self.training.clone() };
+        let mut file = TOP.write(&top)?;
+        for (section, table) in [
+            (data::SECTION, data::SECTION.write(&self.data)?),
+            (network::SECTION, network::SECTION.write(&self.network)?),
+            (training::SECTION, training::SECTION.write(&train)?),
+            (federation::SECTION, federation::SECTION.write(&self.federation.keys())?),
+            (fleet::DEVICES, fleet::DEVICES.write(&self.devices)?),
+            (fleet::LINKS, fleet::LINKS.write(&self.links)?),
+            (evaluation::SECTION, evaluation::SECTION.write(&self.evaluation)?),
+            (runtime::SECTION, runtime::SECTION.write(&self.runtime)?),
+        ] {
+            file.insert(section.name.into(), Value::Table(table));
+        }
+        Ok(file)
+    }
+
+    /// The rules of a round, as if every method had a personal phase.
+    pub(crate) fn protocol(&self) -> Protocol {
+        let rules = &self.federation;
+        Protocol {
+            clients: self.data.clients,
+            rounds: self.rounds as u64,
+            schedule: rules.schedule,
+            personal: Personal {
+                exists: true,
+                until: rules.personal_until,
+                everyone: rules.personal == crate::Whose::Everyone,
+            },
+            participation: rules.participation,
+            quorum: rules.quorum,
+            deadline: rules.deadline.map(|span| span.0),
+            late: rules.late,
+            seed: self.seed,
+        }
+    }
+
+    /// The devices and links of the virtual clock.
+    pub(crate) fn profile(&self) -> Profile {
+        fleet::profile(&self.devices, &self.links)
+    }
+}

@@ -1,0 +1,230 @@
+//! Experiments that are made in Rust, at random: they are what they were made of, and reading what they
+//! write gives them again.
+#![expect(clippy::unwrap_used, reason = "what a test cannot do without, it may insist on")]
+
+use core::time::Duration;
+use formant_data::{CATALOGUE, Partition};
+use formant_experiment::units::{Rate, Size, Span};
+use formant_experiment::{
+    Data, Devices, Evaluation, Experiment, Links, MethodSetting, Rules, Runtime, Settings,
+    Training, Whose,
+};
+use formant_federation::{Late, Schedule, Until};
+use formant_methods::Zoo;
+use formant_numerics::{Convolution, Family, NetworkSpec, Norm, Stem};
+use formant_runtime::{Keep, Scored};
+use proptest::prelude::*;
+use proptest::{option, sample};
+use toml::Table;
+
+prop_compose! {
+    fn data()(
+        dataset in (0..CATALOGUE.len()).prop_map(|i| &CATALOGUE[i]),
+        dir in option::of("[a-z/]{1,9}"),
+        samples in option::of(1usize..100_000),
+        clients in 10usize..1_000,
+        partition in prop_oneof![
+            Just(Partition::Iid),
+            (1e-6..1e6).prop_map(|alpha| Partition::Dirichlet { alpha }),
+            (1usize..100).prop_map(|n| Partition::Pathological { classes_per_client: n }),
+        ],
+        min_samples in 2usize..1_000,
+        seed in option::of(0u64..1 << 62),
+        train_fraction in 0.01..0.5,
+        validation_fraction in 0.1..0.5,
+    ) -> Data {
+        let (dataset, dir) = (dataset_named(dataset), dir.map(Into::into));
+        Data { dataset, dir, samples, clients, partition, min_samples, seed, train_fraction, validation_fraction }
+    }
+}
+
+fn dataset_named(entry: &formant_data::CatalogueEntry) -> &'static formant_data::CatalogueEntry {
+    formant_data::CatalogueEntry::named(entry.name).unwrap()
+}
+
+prop_compose! {
+    fn network()(
+        entry in sample::select(formant_numerics::CATALOGUE),
+        norm in option::of(sample::select(&[Norm::Batch, Norm::Group][..])),
+        stem in option::of(sample::select(&[Stem::Cifar, Stem::Imagenet][..])),
+        width in option::of(1usize..100),
+        hidden in option::of(prop::collection::vec(1usize..1_000, 1..4)),
+        convolution in option::of(sample::select(&[Convolution::Fast, Convolution::Direct][..])),
+    ) -> NetworkSpec {
+        let plain = NetworkSpec::named(entry.name);
+        match entry.family {
+            Family::Fixed => plain,
+            Family::Mlp => NetworkSpec { hidden, ..plain },
+            Family::Convolutional => NetworkSpec { convolution, ..plain },
+            Family::ResNet => NetworkSpec { norm, stem, width, convolution, ..plain },
+        }
+    }
+}
+
+prop_compose! {
+    fn training()(
+        (batch, epochs, personal_epochs) in (1usize..65_536, 1usize..10_000, 1usize..10_000),
+        (learning_rate, personal_learning_rate) in (1e-9..1e3, option::of(1e-9..1e3)),
+        (decay, momentum) in (1e-3..1.0, 0.0..0.99),
+        (weight_decay, clip) in (0.0..1e3, option::of(1e-3..1e9)),
+        (cost, personal_cost) in (0.001..1e6, 0.001..1e6),
+    ) -> Training {
+        Training {
+            batch, epochs, personal_epochs, learning_rate, personal_learning_rate, decay, momentum,
+            weight_decay, clip, cost, personal_cost,
+        }
+    }
+}
+
+fn late() -> impl Strategy<Value = Late> {
+    prop_oneof![Just(Late::Drop), (0.0..100.0).prop_map(|exponent| Late::Weigh { exponent })]
+}
+
+fn span(least: u64) -> impl Strategy<Value = Span> {
+    (least..1_000_000).prop_map(|millis| Span(Duration::from_millis(millis)))
+}
+
+prop_compose! {
+    fn waiting()(
+        participation in 0.01..1.0,
+        schedule in sample::select(&[Schedule::WaitFree, Schedule::ComputeAndWait][..]),
+        quorum in 0.01..1.0,
+        deadline in option::of(span(1)),
+        late in late(),
+        personal in sample::select(&[Whose::Participants, Whose::Everyone][..]),
+        until in sample::select(&[Until::Epochs, Until::Broadcast][..]),
+    ) -> Rules {
+        let personal_until = if schedule == Schedule::WaitFree { until } else { Until::Epochs };
+        Rules { participation, schedule, quorum, deadline, late, personal, personal_until }
+    }
+}
+
+fn rules() -> impl Strategy<Value = Rules> {
+    let buffered = (1usize..10, 0.0..100.0).prop_map(|(size, exponent)| Rules {
+        schedule: Schedule::Buffered { size },
+        late: Late::Weigh { exponent },
+        ..Rules::default()
+    });
+    prop_oneof![waiting(), buffered]
+}
+
+prop_compose! {
+    fn links()(
+        up in option::of((1e-3..1e12).prop_map(Rate)),
+        down in option::of((1e-3..1e12).prop_map(Rate)),
+        spread in 0.0..5.0,
+        (latency, jitter) in (span(0), span(0)),
+        loss in 0.0..0.99,
+    ) -> Links {
+        Links { up, down, spread, latency, jitter, loss }
+    }
+}
+
+prop_compose! {
+    fn runtime()(
+        threads in option::of(1usize..4_096),
+        memory in prop_oneof![(0u64..1 << 50).prop_map(Size), (0u64..1 << 20).prop_map(|n| Size(n << 20))],
+        checkpoint_every in 1usize..1_000,
+        keep in sample::select(&[Keep::All, Keep::Generic, Keep::None][..]),
+        keep_limit in (0u64..1 << 50).prop_map(Size),
+    ) -> Runtime {
+        Runtime { threads, memory, checkpoint_every, keep, keep_limit }
+    }
+}
+
+/// Methods that take part in any schedule; the first may be trained otherwise than the rest.
+fn methods(own: Option<Training>) -> Vec<MethodSetting> {
+    let zoo = Zoo::standard();
+    let named = |name| MethodSetting::new(&zoo, name, &Table::new()).unwrap();
+    let first = MethodSetting { training: own, ..named("scd") };
+    vec![first, named("ditto"), named("scd").labelled("again (1)")]
+}
+
+prop_compose! {
+    fn settings()(
+        name in "[a-zA-Zα\" ]{0,9}",
+        (seed, rounds) in (0u64..1 << 62, 1usize..1_000_000),
+        data in data(),
+        network in network(),
+        training in training(),
+        own in option::of(1usize..10_000),
+        federation in rules(),
+        (samples_per_second, spread) in (1e-3..1e12, 0.0..5.0),
+        links in links(),
+        every in 1usize..100,
+        split in sample::select(&[Scored::Test, Scored::Validation][..]),
+        runtime in runtime(),
+    ) -> Settings {
+        let own = own.filter(|epochs| *epochs != training.epochs);
+        let own = own.map(|epochs| Training { epochs, ..training.clone() });
+        let devices = Devices { samples_per_second: Some(samples_per_second), spread };
+        let evaluation = Evaluation { every, split };
+        let methods = methods(own);
+        Settings {
+            name, seed, rounds, data, network, training, federation, devices, links, evaluation,
+            runtime, methods,
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn made_in_rust_written_and_read(settings in settings()) {
+        let zoo = Zoo::standard();
+        let experiment = Experiment::new(settings.clone()).unwrap();
+        prop_assert_eq!(experiment.settings(), &settings);
+        let text = toml::to_string(&experiment.to_table()).unwrap();
+        let read = Experiment::parse(&text.parse().unwrap(), &[], &zoo).unwrap();
+        prop_assert_eq!(&read, &experiment);
+        prop_assert_eq!(toml::to_string(&read.to_table()).unwrap(), text);
+    }
+}
+
+#[test]
+fn settings_of_rust_are_refused_as_those_of_a_file_are() {
+    let methods = methods(None);
+    let fine = Settings { methods, ..Settings::default() };
+    Experiment::new(fine.clone()).unwrap();
+    let refusal = |change: &dyn Fn(&mut Settings)| {
+        let mut settings = fine.clone();
+        change(&mut settings);
+        Experiment::new(settings).unwrap_err().to_string()
+    };
+    let cases: [(&dyn Fn(&mut Settings), &str); 11] = [
+        (&|s| s.rounds = 0, "`rounds = 0` is outside its range\nhint: it must be a whole number"),
+        (&|s| s.data.clients = 0, "`data.clients = 0` is outside its range\nhint: "),
+        (&|s| s.data.validation_fraction = 0.5, "`data.train_fraction = 0.75` and"),
+        (
+            &|s| s.training.momentum = f64::NAN,
+            "`train.momentum = nan` is outside its range\nhint: ",
+        ),
+        (&|s| s.network.width = Some(3), "`network.width = 3` does nothing with"),
+        (&|s| s.network.name = "lenet".into(), "`network.name = \"lenet\"` is none of the choices"),
+        (&|s| s.links.up = Some(Rate(0.0)), "`links.up = \"0B\"` is outside its range\nhint: "),
+        (&|s| s.evaluation.split = Scored::Validation, "`evaluation.split = \"validation\"` needs"),
+        (&|s| s.methods.clear(), "the experiment has no method\nhint: "),
+        (&|s| s.methods[1].label = "scd".into(), "two methods are called `scd`\nhint: "),
+        (
+            &|s| {
+                s.methods[0].training = Some(s.training.clone());
+                s.training.clip = Some(1.0);
+            },
+            "`scd` unsets what is set for the training of all methods\nhint: ",
+        ),
+    ];
+    for (change, expected) in cases {
+        let message = refusal(change);
+        assert!(message.starts_with(expected), "{message}");
+    }
+    let late = refusal(&|s| s.seed = u64::MAX);
+    assert!(late.contains("the top of the experiment"), "{late}");
+}
+
+#[test]
+fn an_asynchronous_schedule_always_weighs() {
+    let federation =
+        Rules { schedule: Schedule::Buffered { size: 3 }, late: Late::Drop, ..Rules::default() };
+    let settings = Settings { federation, methods: methods(None), ..Settings::default() };
+    let experiment = Experiment::new(settings).unwrap();
+    assert_eq!(experiment.federation.late, Late::Weigh { exponent: 0.5 });
+}

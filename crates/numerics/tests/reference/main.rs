@@ -1,0 +1,11 @@
+//! The seams of this crate, each proved by a second implementation: an engine that follows the
+//! definitions in `f64` beside the CPU's, samples of floats beside images of bytes.
+#![expect(clippy::unwrap_used, reason = "a test that cannot be set up should fail at once")]
+
+mod closeness;
+mod conformance;
+pub mod floats;
+mod networks;
+mod objectives;
+pub mod reference;
+mod samples;

@@ -1,0 +1,159 @@
+//! Steps and scores.
+
+use super::forward::Pass;
+use super::objective::{log_softmax, loss};
+use super::{Description, Rows, wide};
+use formant_numerics::{
+    Descent, EVALUATION_BATCH, Model, NumericsError, Objective, Output, Samples, Sgd, Tally, Term,
+    Weighted, Worker,
+};
+use std::sync::Arc;
+
+#[derive(Debug)]
+pub(super) struct ReferenceWorker {
+    description: Arc<Description>,
+    inputs: Rows,
+    labels: Vec<u32>,
+    velocity: Vec<f64>,
+    /// Since the phase began.
+    steps: u64,
+    /// What was last looked at.
+    features: Vec<f32>,
+    logits: Vec<f32>,
+}
+
+impl ReferenceWorker {
+    pub(super) fn new(description: Arc<Description>) -> Self {
+        let velocity = vec![0.0; description.network.layout().parameters()];
+        let (features, logits) = (Vec::new(), Vec::new());
+        let (inputs, labels) = (Vec::new(), Vec::new());
+        Self { description, inputs, labels, velocity, steps: 0, features, logits }
+    }
+
+    /// See [`Reference::margin`](super::Reference::margin).
+    pub(super) fn margin(&self, model: &Model) -> f64 {
+        let mut buffers = model.buffers.clone();
+        let pass = Pass::Train(&mut buffers);
+        self.description.forward(&model.parameters, pass, &self.inputs).margin
+    }
+
+    /// The objective on the batch and its gradient; running statistics follow.
+    fn evaluate(&self, model: &mut Model, objective: &Objective<'_>) -> (f64, Vec<f64>) {
+        let (network, w) = (&*self.description, &model.parameters);
+        let passed = network.forward(w, Pass::Train(&mut model.buffers), &self.inputs);
+        let (mut value, d_logits) = loss(&objective.loss, passed.logits(), &self.labels);
+        let mut gradient = network.backward(w, &passed.activations, d_logits);
+        for Weighted { weight, term } in acting(objective.terms) {
+            let (found, slope) = network.term(term, w, self.steps - 1);
+            value += f64::from(*weight) * found;
+            let pairs = gradient.iter_mut().zip(slope);
+            pairs.for_each(|(gradient, slope)| *gradient += f64::from(*weight) * slope);
+        }
+        (value, gradient)
+    }
+}
+
+/// Terms that are not left out.
+fn acting<'t, 'a>(terms: &'t [Weighted<'a>]) -> impl Iterator<Item = &'t Weighted<'a>> {
+    terms.iter().filter(|term| term.weight != 0.0)
+}
+
+/// Single-precision copies, row after row.
+fn narrow(rows: &Rows) -> Vec<f32> {
+    rows.iter().flatten().map(|x| *x as f32).collect()
+}
+
+impl Worker for ReferenceWorker {
+    fn begin(&mut self) {
+        self.velocity.fill(0.0);
+        self.steps = 0;
+    }
+
+    fn load(&mut self, samples: &dyn Samples, batch: &[u32]) {
+        let (shape, n) = (samples.shape(), batch.len());
+        let mut gathered = vec![0.0; n * shape.len()];
+        samples.gather(batch, &mut gathered);
+        samples.gather_labels(batch, &mut self.labels);
+        // Gathered channel by channel over the batch.
+        let plane = |sample: usize, channel: usize| {
+            wide(&gathered[(channel * n + sample) * shape.plane()..][..shape.plane()])
+        };
+        let row = |sample| (0..shape.channels).flat_map(|c| plane(sample, c)).collect();
+        self.inputs = (0..n).map(row).collect();
+    }
+
+    fn labels(&self) -> &[u32] {
+        &self.labels
+    }
+
+    fn step(
+        &mut self,
+        model: &mut Model,
+        Descent { sgd, part }: Descent,
+        objective: &Objective<'_>,
+    ) -> Result<f64, NumericsError> {
+        for Weighted { term, .. } in acting(objective.terms) {
+            if let Term::Spectral(spectral) = term
+                && !(spectral.tau > 0.0 && spectral.tau <= 1.0)
+            {
+                return Err(NumericsError::Truncation { tau: spectral.tau });
+            }
+        }
+        self.steps += 1;
+        let (value, mut gradient) = self.evaluate(model, objective);
+        if !value.is_finite() {
+            return Err(NumericsError::Diverged { step: self.steps, what: "the objective" });
+        }
+        let range = self.description.network.layout().range(part);
+        clip(&sgd, &mut gradient[range.clone()]);
+        for i in range {
+            let w = f64::from(model.parameters[i]);
+            let slope = if sgd.is_plain() {
+                gradient[i]
+            } else {
+                let decayed = gradient[i] + f64::from(sgd.weight_decay) * w;
+                self.velocity[i] = f64::from(sgd.momentum) * self.velocity[i] + decayed;
+                self.velocity[i]
+            };
+            model.parameters[i] = (w - f64::from(sgd.learning_rate) * slope) as f32;
+        }
+        Ok(value)
+    }
+
+    fn look(&mut self, model: &Model) -> (Output<'_>, &[u32]) {
+        let pass = Pass::Eval(&model.buffers);
+        let passed = self.description.forward(&model.parameters, pass, &self.inputs);
+        self.features = narrow(&passed.activations[self.description.features()]);
+        self.logits = narrow(passed.logits());
+        (Output { features: &self.features, logits: &self.logits }, &self.labels)
+    }
+
+    fn score(&mut self, model: &Model, samples: &dyn Samples, indices: &[u32]) -> Tally {
+        let mut tally = Tally::default();
+        for batch in indices.chunks(EVALUATION_BATCH) {
+            self.load(samples, batch);
+            let pass = Pass::Eval(&model.buffers);
+            let passed = self.description.forward(&model.parameters, pass, &self.inputs);
+            for (row, label) in passed.logits().iter().zip(&self.labels) {
+                let label = *label as usize;
+                // The first of the largest. A NaN is larger than nothing, so its row is wrong.
+                let best = row.iter().position(|x| row.iter().all(|other| x >= other));
+                let loss = -log_softmax(row)[label];
+                tally.add(Tally { right: usize::from(best == Some(label)), loss });
+            }
+        }
+        tally
+    }
+}
+
+/// Shortens a gradient to the largest norm that is allowed.
+fn clip(sgd: &Sgd, gradient: &mut [f64]) {
+    let norm = gradient.iter().map(|g| g * g).sum::<f64>().sqrt();
+    if let Some(clip) = sgd.clip.map(f64::from)
+        && norm > clip
+    {
+        for g in gradient {
+            *g *= clip / norm;
+        }
+    }
+}

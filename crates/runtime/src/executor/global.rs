@@ -1,0 +1,51 @@
+//! The set on which generic models are scored, in parts that may be scored anywhere.
+
+use crate::event::Score;
+use crate::{Hand, RunPlan, Scored};
+
+use formant_numerics::{EVALUATION_BATCH, Model, Samples, Tally};
+
+/// Samples in one part.
+pub(super) const PART: usize = 4 * EVALUATION_BATCH;
+
+/// The set on which generic models are scored. Parts and the order in which they are added up decide
+/// the last bits of a score, so they are the same for every executor.
+pub struct GlobalSet<'p> {
+    samples: &'p dyn Samples,
+    indices: Vec<u32>,
+}
+
+impl<'p> GlobalSet<'p> {
+    /// The set that a plan scores generic models on.
+    pub fn of(plan: &'p RunPlan) -> Self {
+        let data = &plan.federation;
+        let (samples, indices): (&dyn Samples, Vec<u32>) = match plan.evaluation.split {
+            Scored::Validation => {
+                let union = data.clients.iter().flat_map(|c| &c.validation).copied().collect();
+                (&*data.dataset.train, union)
+            }
+            Scored::Test => (&*data.dataset.test, (0..data.dataset.test.len() as u32).collect()),
+        };
+        Self { samples, indices }
+    }
+
+    /// How many parts it has.
+    pub fn parts(&self) -> usize {
+        self.indices.len().div_ceil(PART)
+    }
+
+    /// Scores a model on one part.
+    pub fn score_part(&self, part: usize, model: &Model, hand: &mut Hand) -> Tally {
+        let end = ((part + 1) * PART).min(self.indices.len());
+        hand.worker.score(model, self.samples, &self.indices[part * PART..end])
+    }
+
+    /// The score on the whole set, from those on all parts in order; none if the set is empty.
+    pub fn total(&self, parts: &[Tally]) -> Option<Score> {
+        let mut all = Tally::default();
+        for part in parts {
+            all.add(*part);
+        }
+        Score::of(all, self.indices.len())
+    }
+}

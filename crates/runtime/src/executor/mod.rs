@@ -1,0 +1,206 @@
+//! Where clients' states live and their work is done: the seam between the simulator's driver, which
+//! decides who does what and aggregates, and the machines that compute.
+//!
+//! The driver never sees a client's state. It asks by data that can be encoded (broadcasts, uploads
+//! and models encode themselves, the rest is plain), so that an [`Executor`] may be threads of this
+//! process ([`Threads`]), other processes or other hosts. Whoever executes, the bits are the same:
+//! everything that a client draws is keyed by `(seed, phase, round, client)`, and whatever is summed
+//! is summed in client order. [`client`] has what a client does with its state, for all of them.
+
+pub mod client;
+mod global;
+mod mean;
+mod threads;
+
+pub use global::GlobalSet;
+pub use mean::MeanModel;
+pub use threads::Threads;
+
+use crate::event::{Phase, Score, Span};
+use crate::store::{Room, Stored};
+use crate::{PhaseRecord, RuntimeError};
+use formant_methods::Value;
+use formant_numerics::Model;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Holds the states of all clients while a method runs, and computes with them.
+pub trait Executor {
+    /// Begins a method, with the states that a checkpoint names and fresh ones for all other clients.
+    fn begin(&mut self, start: &Start<'_>) -> Result<(), RuntimeError>;
+
+    /// Ends the method: all states may go. Called however it ended.
+    fn end(&mut self);
+
+    /// Computes every client's job, and calls `take` once with an iterator that gives their answers in
+    /// client order, each as soon as it and all before it are there: others still compute meanwhile.
+    ///
+    /// An answer that is there before its turn waits where it was made, on disk if there is no room.
+    /// `take` reads to the end; if it fails, jobs that have not begun need not be done. States are as
+    /// they should be only after success.
+    fn run(&mut self, wave: &Wave<'_>, take: &mut Take<'_>) -> Result<(), RuntimeError>;
+
+    /// Scores every client's personal model on its own samples. No state changes.
+    fn score_personal(&mut self, looked: &Look<'_>) -> Result<PersonalScores, RuntimeError>;
+
+    /// Scores one model on every client's own samples: accuracies; none for a client without any.
+    fn score_own(&mut self, model: &Model) -> Result<Vec<Option<f64>>, RuntimeError>;
+
+    /// Scores one model on the [`GlobalSet`]; none if that is empty.
+    fn score_global(&mut self, model: &Model) -> Result<Option<Score>, RuntimeError>;
+
+    /// Shows every client's encoded state, in client order. A client that never took part has the
+    /// state that it would begin with.
+    fn each_state(&mut self, see: &mut dyn FnMut(&[u8])) -> Result<(), RuntimeError>;
+
+    /// Makes all states durable and says where they are. Until the next [`Executor::sweep`], they and
+    /// what the last one named stay as they are, whatever is computed.
+    fn persist(&mut self) -> Result<Held, RuntimeError>;
+
+    /// Keeps what a checkpoint names until the next one; everything else that was made durable may go.
+    /// Some of what is named is the server's.
+    fn sweep(&mut self, named: &[Stored]);
+}
+
+/// What reads the answers of a wave.
+pub type Take<'t> = dyn FnMut(&mut Answers<'_>) -> Result<(), RuntimeError> + 't;
+
+/// The answers of a wave, in client order. After an error there are no more.
+pub type Answers<'a> = dyn Iterator<Item = Result<Answer, RuntimeError>> + 'a;
+
+/// How a method begins.
+pub struct Start<'a> {
+    /// Its place in the plan.
+    pub method: usize,
+    /// Where what is made durable goes. It exists.
+    pub folder: &'a Path,
+    /// Memory that states in this process share with uploads; the rest goes to disk.
+    pub room: &'a Arc<Room>,
+    /// What a checkpoint has of it.
+    pub held: &'a Held,
+    /// Everything that the checkpoint names: see [`Executor::sweep`].
+    pub named: &'a [Stored],
+}
+
+/// Where an executor has made states durable.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Held {
+    /// Each client's state, none for clients that never took part. Empty before the first checkpoint.
+    pub clients: Vec<Option<Stored>>,
+    /// Copies of clients' newest uploads, for personal phases to come.
+    pub sent: BTreeMap<usize, Stored>,
+}
+
+/// A phase that is to be computed.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Step {
+    /// Whose broadcast it trains from.
+    pub round: u64,
+    /// Which of the two.
+    pub phase: Phase,
+    /// How long a personal phase lasts, if not for its epochs.
+    pub batches: Option<u64>,
+    /// From when to when it lasts, by the virtual clock; for the log.
+    pub clock: Option<Span>,
+}
+
+/// Each client's work, in the order in which it is to be done. At most one of a client's phases is
+/// shared.
+pub type Jobs = BTreeMap<usize, Vec<Step>>;
+
+/// Jobs that are computed together, in parallel over clients.
+pub struct Wave<'a> {
+    /// Who does what.
+    pub jobs: &'a Jobs,
+    /// The broadcasts that they need, by the rounds that these open.
+    pub broadcasts: &'a BTreeMap<u64, Arc<Value>>,
+    /// Called from anywhere when a client's job is done.
+    pub job_done: &'a (dyn Fn() + Sync),
+}
+
+/// What a client gives back.
+pub struct Answer {
+    /// What it did.
+    pub record: JobRecord,
+    /// The upload of its shared phase, if there was one and it went well.
+    pub upload: Option<Value>,
+}
+
+/// What became of one client's job.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct JobRecord {
+    /// Whose.
+    pub client: usize,
+    /// What was trained, in order. Without a shared phase that went well there is no personal one.
+    pub phases: Vec<Trained>,
+    /// Its shared phase, if there was one.
+    pub shared: Option<Shared>,
+}
+
+/// A phase that was computed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Trained {
+    /// What was ordered.
+    pub step: Step,
+    /// What became of it.
+    pub record: PhaseRecord,
+}
+
+/// A shared phase that was computed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Shared {
+    /// The round that it answers.
+    pub round: u64,
+    /// Encoded size of its upload; none if it failed.
+    pub bytes: Option<u64>,
+}
+
+impl JobRecord {
+    /// Why the shared phase failed, if it did.
+    pub fn failure(&self) -> Option<&str> {
+        let shared = self.phases.iter().find(|trained| trained.step.phase == Phase::Shared);
+        shared.and_then(|trained| trained.record.error.as_deref())
+    }
+}
+
+/// A look at all personal models after a round.
+pub struct Look<'a> {
+    /// Rounds completed.
+    pub round: usize,
+    /// What clients would get now.
+    pub broadcast: &'a Value,
+    /// Whether their mean is wanted: by training samples, in client order.
+    pub mean: bool,
+    /// Where to write them, if they are kept. It exists.
+    pub folder: Option<&'a Path>,
+}
+
+/// What a [`Look`] has shown.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct PersonalScores {
+    /// Every client's accuracy; none where it has no samples to score on.
+    pub accuracies: Vec<Option<f64>>,
+    /// The mean of all models, if it was wanted.
+    pub mean: Option<Model>,
+    /// What was written.
+    pub written: Written,
+}
+
+/// How many models were written, and bytes of them all.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Written {
+    /// Models.
+    pub models: usize,
+    /// Bytes.
+    pub bytes: u64,
+}
+
+impl Written {
+    /// One more file.
+    pub fn add(&mut self, bytes: u64) {
+        self.models += 1;
+        self.bytes += bytes;
+    }
+}

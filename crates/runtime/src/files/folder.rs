@@ -1,0 +1,172 @@
+//! Folders: locked, private, swept.
+
+use crate::RuntimeError;
+use std::fs::{self, File, TryLockError};
+use std::io::{self, ErrorKind};
+use std::path::Path;
+
+/// The name of a folder's lock.
+const LOCK: &str = "lock";
+
+/// Keeps other processes out of a folder for as long as the returned file lives; the operating
+/// system lets go of it however the process ends.
+pub fn lock(folder: &Path) -> Result<File, RuntimeError> {
+    let path = folder.join(LOCK);
+    let fail = |source| RuntimeError::file("create", &path, source);
+    let file = File::create(&path).map_err(fail)?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(RuntimeError::Locked { path: folder.into() }),
+        Err(TryLockError::Error(source)) => Err(fail(source)),
+    }
+}
+
+/// The same, but waits for others to let go.
+pub fn wait_for_lock(folder: &Path) -> io::Result<File> {
+    let file = File::create(folder.join(LOCK))?;
+    file.lock()?;
+    Ok(file)
+}
+
+/// Creates a folder and its parents.
+pub fn create_folder(path: &Path) -> Result<(), RuntimeError> {
+    fs::create_dir_all(path).map_err(|source| RuntimeError::file("create", path, source))
+}
+
+/// Makes a folder its owner's alone, also one that is there already: it holds models that were learnt
+/// from somebody's data.
+pub fn create_private(folder: &Path) -> Result<(), RuntimeError> {
+    create_folder(folder)?;
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        fs::set_permissions(folder, fs::Permissions::from_mode(0o700))
+            .map_err(|source| RuntimeError::file("protect", folder, source))?;
+    }
+    Ok(())
+}
+
+/// Makes renames and removals in a folder durable.
+pub fn sync_folder(folder: &Path) -> Result<(), RuntimeError> {
+    sync(folder).map_err(|source| RuntimeError::file("sync", folder, source))
+}
+
+pub(super) fn sync(folder: &Path) -> io::Result<()> {
+    File::open(folder)?.sync_all()
+}
+
+/// The folder that a path lies in.
+pub(super) fn parent(path: &Path) -> &Path {
+    match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    }
+}
+
+/// Moves a file or a folder into another folder, if it is there. Done again after a crash, it goes on:
+/// a folder that is there already takes what is left.
+pub fn move_into(path: &Path, folder: &Path) -> Result<(), RuntimeError> {
+    let target = folder.join(path.file_name().unwrap_or_default());
+    let fail = |error| RuntimeError::file("move", path, error);
+    if path.is_dir() && target.is_dir() {
+        for entry in fs::read_dir(path).map_err(fail)? {
+            move_into(&entry.map_err(fail)?.path(), &target)?;
+        }
+        return fs::remove_dir(path).map_err(fail);
+    }
+    match fs::rename(path, &target) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(fail(error)),
+        _ => sync_folder(folder),
+    }
+}
+
+/// Removes the files of a folder that nobody names.
+pub fn sweep(folder: &Path, is_named: impl Fn(&str) -> bool) -> Result<(), RuntimeError> {
+    for name in names(folder)? {
+        if !is_named(&name) {
+            remove(&folder.join(name))?;
+        }
+    }
+    Ok(())
+}
+
+/// The names of a folder's files.
+pub fn names(folder: &Path) -> Result<Vec<String>, RuntimeError> {
+    let fail = |source| RuntimeError::file("read", folder, source);
+    let mut names = Vec::new();
+    for entry in fs::read_dir(folder).map_err(fail)? {
+        let entry = entry.map_err(fail)?;
+        if entry.file_type().map_err(fail)?.is_file() {
+            names.extend(entry.file_name().into_string());
+        }
+    }
+    Ok(names)
+}
+
+/// Removes a file, if it is there.
+pub fn remove(path: &Path) -> Result<(), RuntimeError> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != ErrorKind::NotFound => {
+            Err(RuntimeError::file("remove", path, error))
+        }
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[cfg(unix)]
+    #[test]
+    fn a_folder_that_is_there_already_becomes_private() {
+        use std::os::unix::fs::PermissionsExt;
+        let parent = tempfile::tempdir().unwrap();
+        let folder = parent.path().join("state");
+        fs::create_dir(&folder).unwrap();
+        fs::set_permissions(&folder, fs::Permissions::from_mode(0o755)).unwrap();
+        create_private(&folder).unwrap();
+        assert_eq!(fs::metadata(&folder).unwrap().permissions().mode() & 0o777, 0o700);
+    }
+
+    #[test]
+    fn a_locked_folder_is_refused_until_it_is_free() {
+        let folder = tempfile::tempdir().unwrap();
+        let held = lock(folder.path()).unwrap();
+        let error = lock(folder.path()).unwrap_err().to_string();
+        assert!(error.contains("is in use by another formant process"), "{error}");
+        drop(held);
+        drop(wait_for_lock(folder.path()).unwrap());
+        lock(folder.path()).unwrap();
+    }
+
+    #[test]
+    fn a_move_that_was_cut_short_goes_on() {
+        let folder = tempfile::tempdir().unwrap();
+        let (states, archive) = (folder.path().join("states"), folder.path().join("archive"));
+        for (place, name) in [(&states, "b"), (&archive.join("states"), "a")] {
+            fs::create_dir_all(place).unwrap();
+            fs::write(place.join(name), name).unwrap();
+        }
+        for _ in 0..2 {
+            move_into(&states, &archive).unwrap();
+            assert!(!states.exists());
+            let mut moved = names(&archive.join("states")).unwrap();
+            moved.sort_unstable();
+            assert_eq!(moved, ["a", "b"]);
+            // As the next start leaves it, before the move is done again.
+            fs::create_dir(&states).unwrap();
+        }
+    }
+
+    #[test]
+    fn what_nobody_names_is_swept_away() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["a", "b", "c.tmp"] {
+            fs::write(folder.path().join(name), name).unwrap();
+        }
+        sweep(folder.path(), |name| name == "b").unwrap();
+        assert_eq!(names(folder.path()).unwrap(), ["b"]);
+        remove(&folder.path().join("gone already")).unwrap();
+    }
+}
