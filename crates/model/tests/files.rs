@@ -221,7 +221,7 @@ fn a_model_is_found_in_a_run_in_a_state_folder_and_by_its_own_name() {
     assert!(error.contains("state folder of client 1, not of 2"), "{error}");
     assert_eq!(folder::all(state.path(), None).unwrap().len(), 2);
     let error = folder::locate(state.path(), Some("scd"), Which::Obvious).unwrap_err().to_string();
-    assert!(error.contains("no run folder"), "{error}");
+    assert!(error.contains("not a run folder"), "{error}");
     let empty = tempfile::tempdir().unwrap();
     assert!(folder::all(empty.path(), None).unwrap_err().to_string().contains("keeps no models"));
     assert!(folder::locate(empty.path(), None, Which::Obvious).is_err());
