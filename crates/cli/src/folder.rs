@@ -66,7 +66,7 @@ pub(crate) fn resumed_experiment(
     let path = run_dir.join(EXPERIMENT_FILE);
     if !path.exists() {
         bail!(
-            "{} is no run folder: it has no {EXPERIMENT_FILE}\nhint: name the folder that `formant run` printed, such as runs/quickstart-20260101-120000",
+            "{} is not a run folder: it has no {EXPERIMENT_FILE}\nhint: name the folder that `formant run` printed, such as runs/quickstart-20260101-120000",
             run_dir.display()
         );
     }

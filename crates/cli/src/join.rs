@@ -68,7 +68,7 @@ fn rate_limit(args: &JoinArgs) -> anyhow::Result<Option<u64>> {
     let Some(given) = &args.rate_limit else { return Ok(None) };
     match parse_bytes(given) {
         Some(rate) if rate > 0 => Ok(Some(rate)),
-        _ => bail!("--rate-limit {given} is no rate\nhint: give bytes per second, such as 2MB"),
+        _ => bail!("--rate-limit {given} is not a rate\nhint: give bytes per second, such as 2MB"),
     }
 }
 

@@ -23,7 +23,7 @@ pub(crate) fn status(args: &StatusArgs) -> anyhow::Result<ExitCode> {
         )
     })?;
     let status: Status = serde_json::from_str(&body).with_context(|| {
-        format!("{} is no formant server\nhint: give the address of server.ops", args.ops)
+        format!("{} is not a Formant server\nhint: give the address of server.ops", args.ops)
     })?;
     if args.json {
         print_json(&status)?;

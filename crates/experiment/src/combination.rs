@@ -43,7 +43,7 @@ pub(crate) fn check_clock(settings: &Settings) -> Result<(), ExperimentError> {
     let endless = settings.devices.samples_per_second.is_none();
     if endless && settings.federation.personal_until == Until::Broadcast {
         return Err(ExperimentError::combination(
-            "`federation.personal_until = \"broadcast\"` needs devices that take time: they would train for ever until the broadcast comes",
+            "`federation.personal_until = \"broadcast\"` needs devices that take time: without, they would never stop",
             "set devices.samples_per_second; `formant devices` measures it",
         ));
     }

@@ -23,7 +23,7 @@ const KEYS: &[Key] = &[
         "mnist-small is embedded in the program; the others are read from dir",
     ),
     key(
-        "dir",
+        DIR,
         Kind::Text,
         Preset::Unset,
         "folder of the datasets, laid out as torchvision does; unset: --data-dir, FORMANT_DATA or the cache folder",
@@ -90,6 +90,8 @@ const KEYS: &[Key] = &[
     ),
 ];
 
+/// The key that says where the files lie.
+pub(crate) const DIR: &str = "dir";
 const DIRICHLET: &str = "dirichlet";
 const IID: &str = "iid";
 const PATHOLOGICAL: &str = "pathological";

@@ -65,7 +65,10 @@ impl Experiment {
         let file = settings.write()?;
         let Settings { methods, training, .. } = settings;
         let methods = methods.into_iter().map(|method| method.checked(&training));
-        Self::assemble(Settings::read(&file)?, methods.collect::<Result<Vec<_>, _>>()?)
+        let methods = methods.collect::<Result<Vec<_>, _>>()?;
+        let experiment = Self::assemble(Settings::read(&file)?, methods)?;
+        combination::check_clock(&experiment)?;
+        Ok(experiment)
     }
 
     /// Reads an experiment file and lays overrides over it.

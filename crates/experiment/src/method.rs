@@ -72,7 +72,9 @@ impl MethodSetting {
                 "set it for the other methods instead: a method can only set what it trains with",
             ));
         }
-        Ok(Self { training: (read != *all).then_some(read), ..self })
+        // Built anew of what a file would say, so that the two cannot differ.
+        let method = self.method.method.entry().build(&self.method.parameters)?;
+        Ok(Self { training: (read != *all).then_some(read), method, ..self })
     }
 
     /// The section that says it.

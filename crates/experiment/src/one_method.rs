@@ -1,7 +1,8 @@
 //! An experiment for a network, where a federation trains one method.
 
-use crate::{Experiment, ExperimentError, MethodSetting};
+use crate::{Experiment, ExperimentError, MethodSetting, data, runtime};
 use std::ops::Deref;
+use toml::{Table, Value};
 
 /// An experiment with exactly one method: what a server and its clients run.
 #[derive(Debug, Clone, PartialEq)]
@@ -21,6 +22,17 @@ impl OneMethod {
             ));
         };
         Ok(Self { method: method.clone(), experiment })
+    }
+
+    /// The file as clients get it: where the server's files lie and how many cores it has is none of
+    /// their business.
+    pub fn for_clients(&self) -> Table {
+        let mut file = self.to_table();
+        file.remove(runtime::SECTION.name);
+        if let Some(Value::Table(data)) = file.get_mut(data::SECTION.name) {
+            data.remove(data::DIR);
+        }
+        file
     }
 
     /// The method.

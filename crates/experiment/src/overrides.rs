@@ -152,7 +152,7 @@ fn insert(
             Value::Table(table) => table,
             other => {
                 return Err(ExperimentError::combination(
-                    format!("`--set {}`: `{part} = {other}` is no section", path.join(".")),
+                    format!("`--set {}`: `{part} = {other}` is not a section", path.join(".")),
                     "name the section first, e.g. --set data.clients=50",
                 ));
             }

@@ -4,10 +4,12 @@
 use crate::{Experiment, ExperimentError, OneMethod, combination, room};
 use formant_data::{ClientData, Dataset, Federation};
 use formant_federation::Protocol;
+use formant_methods::WeightedAverage;
 use formant_model::Card;
 use formant_numerics::{Cpu, Engine, Part};
 use formant_runtime::event::{ClientSize, FORMAT, MethodInfo, RunStarted};
 use formant_runtime::{Footprint, Load, RunPlan, Scored, Task};
+use std::sync::Arc;
 use toml::{Table, Value};
 
 impl Experiment {
@@ -38,6 +40,7 @@ impl Experiment {
             engine,
             federation,
             methods: self.methods.iter().map(|method| method.plan(&self.training)).collect(),
+            combine: Arc::new(WeightedAverage),
             seed: self.seed,
             rounds: self.rounds,
             protocol: Protocol { clients, ..self.protocol() },
@@ -176,6 +179,7 @@ impl OneMethod {
             rules: method.rules(&self.protocol()),
             method,
             engine,
+            combine: Arc::new(WeightedAverage),
             seed: self.seed,
             rounds: self.rounds,
             evaluation: self.evaluation.plan(),

@@ -66,13 +66,32 @@ pub trait Averaging: Send + Sync + 'static {
     ) -> Result<Cow<'a, Model>, MethodError> {
         Ok(Cow::Borrowed(client.personal().unwrap_or(got)))
     }
-    /// The part of `w` that clients send back. What lies outside stays as it began.
-    fn shared(&self) -> Part {
-        Part::All
+    /// What of `w` clients send back. What they do not stays as it began.
+    fn shared(&self) -> Shared {
+        Shared::Model
     }
     /// See [`Method::hints`].
     fn hints(&self, _at: Moment) -> Hints {
         Hints::default()
+    }
+}
+
+/// What of a model is shared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Shared {
+    /// All of it.
+    Model,
+    /// All but the head, and the statistics.
+    Body,
+}
+
+impl Shared {
+    /// How many parameters that is; they come first.
+    fn parameters(self, network: &dyn Network) -> usize {
+        match self {
+            Self::Model => network.layout().range(Part::All).end,
+            Self::Body => network.layout().range(Part::Body).end,
+        }
     }
 }
 
@@ -124,7 +143,7 @@ impl<A: Averaging> Method for A {
         local: &mut Local<'_>,
     ) -> Result<Model, MethodError> {
         let mut w = Averaging::train_shared(self, client, got, local)?;
-        w.parameters.truncate(local.network().layout().range(self.shared()).end);
+        w.parameters.truncate(self.shared().parameters(local.network()));
         Ok(w)
     }
 
@@ -169,6 +188,6 @@ impl<A: Averaging> Method for A {
     }
 
     fn upload_lengths(&self, got: &Model, network: &dyn Network) -> Vec<usize> {
-        vec![network.layout().range(self.shared()).end, got.buffers.len()]
+        vec![self.shared().parameters(network), got.buffers.len()]
     }
 }

@@ -77,7 +77,7 @@ impl<'a, U> Receive<'a, U> for Uploads<'a, U> {
 /// The mean of a round's uploads, all that most methods need.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Mean<U, W = BySamples> {
-    /// A message whose vectors are the mean's.
+    /// A message whose vectors are the mean's; what else is in it is the first client's.
     pub message: U,
     /// How many uploads went into it.
     pub uploads: usize,
@@ -86,8 +86,8 @@ pub struct Mean<U, W = BySamples> {
 
 /// How much an upload counts in a mean.
 pub trait Weigh: 'static {
-    /// The weight of an upload from a client with so many samples.
-    fn weight(samples: f64) -> f64;
+    /// The weight of an upload from a client with so many samples, of which a share counts.
+    fn weight(samples: f64, share: f64) -> f64;
 }
 
 /// As much as its client has samples.
@@ -95,8 +95,8 @@ pub trait Weigh: 'static {
 pub struct BySamples;
 
 impl Weigh for BySamples {
-    fn weight(samples: f64) -> f64 {
-        samples
+    fn weight(samples: f64, share: f64) -> f64 {
+        samples * share
     }
 }
 
@@ -105,8 +105,8 @@ impl Weigh for BySamples {
 pub struct Equally;
 
 impl Weigh for Equally {
-    fn weight(_samples: f64) -> f64 {
-        1.0
+    fn weight(_samples: f64, share: f64) -> f64 {
+        share
     }
 }
 
@@ -138,13 +138,16 @@ impl<U: Message, W: Weigh> Mean<U, W> {
                     expected: format!("{expected:?}"),
                 });
             }
-            sums.add(W::weight(upload.weight), &vectors);
+            sums.add(W::weight(upload.samples, upload.share), &vectors);
             drop(vectors);
             count += 1;
             carrier.get_or_insert(upload.message);
         }
         let finished = combined.and_then(|(_, sums)| sums.finish());
         let (mut message, mean) = carrier.zip(finished).ok_or(MethodError::NoUploads)?;
+        let lengths = |mean: &[Vec<f32>]| mean.iter().map(Vec::len).collect::<Vec<_>>();
+        let expected: Vec<usize> = message.vectors().iter().map(|vector| vector.len()).collect();
+        assert_eq!(lengths(&mean), expected, "uploads are combined into vectors of their lengths");
         for (place, mean) in message.vectors_mut().into_iter().zip(mean) {
             *place = mean;
         }
@@ -161,9 +164,9 @@ mod tests {
         uploads: &[(f64, &[f32], &[f32])],
         combine: &dyn Combine,
     ) -> Result<Model, MethodError> {
-        let mut source = uploads.iter().enumerate().map(|(client, &(weight, w, b))| {
+        let mut source = uploads.iter().enumerate().map(|(client, &(samples, w, b))| {
             let message = Model { parameters: w.to_vec(), buffers: b.to_vec() };
-            Ok(Upload { client, weight, staleness: 0, message })
+            Ok(Upload { client, samples, share: 1.0, staleness: 0, message })
         });
         let mean = Mean::<Model, W>::of(Uploads::new(&mut source), combine, |_| Ok(()))?;
         assert_eq!(mean.uploads, uploads.len());

@@ -1,7 +1,6 @@
 //! Ditto.
 //!
-//! Li, Hu, Beirami, Smith: *Ditto: Fair and Robust Federated Learning Through Personalization*,
-//! ICML 2021.
+//! Li, Hu, Beirami, Smith: *Ditto: Fair and Robust Federated Learning Through Personalization*, ICML 2021.
 //!
 //! - shared phase: `w_i ← E_G epochs of SGD on f_i from w`
 //! - personal phase: `w_p ← w_p − η(∇f_i(w_p) + λ(w_p − w))`, with `w` the *received* model
@@ -24,22 +23,19 @@ pub struct Ditto {
     pub lambda: f32,
 }
 
-const KEYS: &[Key] = &[Key {
-    name: "lambda",
-    symbol: "λ",
-    kind: Kind::Number { min: 0.0, max: 1e9 },
-    default: Default::Number(1.0),
-    help: "pull of the personal model towards the received one (0 is purely local)",
-}];
-
-/// Ditto in the zoo.
 pub(crate) const ENTRY: Entry = Entry {
     name: "ditto",
     title: "Ditto",
     summary: "FedAvg, and a personal model with a proximal pull towards the received one",
     citation: "Li et al., ICML 2021",
     personal: true,
-    keys: KEYS,
+    keys: &[Key {
+        name: "lambda",
+        symbol: "λ",
+        kind: Kind::Number { min: 0.0, max: 1e9 },
+        default: Default::Number(1.0),
+        help: "pull of the personal model towards the received one (0 is purely local)",
+    }],
     degenerate: &[Degenerate::when(&[("lambda", 0.0)], "FedAvg with Local beside it")],
     ..Entry::of::<Ditto>(include_str!("ditto.rs"))
 };

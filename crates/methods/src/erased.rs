@@ -83,15 +83,17 @@ pub struct Parcel {
     /// Who sent it.
     pub client: usize,
     /// `n_i`.
-    pub weight: f64,
+    pub samples: f64,
+    /// How much of it counts: less than 1 if it is stale.
+    pub share: f64,
     /// Rounds since the broadcast that it answers.
     pub staleness: usize,
     /// What was sent.
     pub message: Value,
 }
 
-/// [`Method`] without its types. Implemented once, for every method.
-pub trait ErasedMethod: Send + Sync {
+/// [`Method`] without its types. Implemented once, for every method; [`crate::erase`] is the way to one.
+pub trait ErasedMethod: sealed::Sealed + Send + Sync {
     /// The method's line in the zoo.
     fn entry(&self) -> &Entry;
     /// The server before the first round; see [`State::start`].
@@ -174,6 +176,13 @@ pub trait ErasedMethod: Send + Sync {
     /// Restores an upload.
     fn decode_upload(&self, bytes: &[u8]) -> Result<Value, MethodError>;
 }
+
+mod sealed {
+    /// Whoever drives methods relies on what [`super::Erased`] does.
+    pub trait Sealed {}
+}
+
+impl<M> sealed::Sealed for Erased<M> {}
 
 /// A method together with its line in the zoo.
 pub(crate) struct Erased<M> {
@@ -403,8 +412,8 @@ impl<M: Method> Iterator for Typed<'_, M> {
         Some(self.parcels.next()?.and_then(|parcel| {
             let message = parcel.message.0.into_any().downcast::<M::Upload>();
             let message = *message.map_err(|_| self.erased.wrong("upload"))?;
-            let Parcel { client, weight, staleness, .. } = parcel;
-            Ok(Upload { client, weight, staleness, message })
+            let Parcel { client, samples, share, staleness, .. } = parcel;
+            Ok(Upload { client, samples, share, staleness, message })
         }))
     }
 }

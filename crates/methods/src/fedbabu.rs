@@ -15,7 +15,7 @@
 //! Departures: the mean weighs by samples. Fine-tuning uses the personal phase's learning rate.
 
 use crate::schema::{Default, Key, Kind};
-use crate::{Averaging, Degenerate, Entry, Local, MethodError, Training};
+use crate::{Averaging, Degenerate, Entry, Local, MethodError, Shared, Training};
 use formant_numerics::{Model, Part};
 use serde::Deserialize;
 use std::borrow::Cow;
@@ -89,8 +89,8 @@ impl Averaging for FedBabu {
         Ok(w)
     }
 
-    fn shared(&self) -> Part {
-        Part::Body
+    fn shared(&self) -> Shared {
+        Shared::Body
     }
 
     fn personal_model<'a>(

@@ -229,7 +229,8 @@ mod tests {
                 .collect();
             let mut uploads = sent.into_iter().map(|(client, message)| {
                 // However many samples: FedDyn's clients are equals.
-                Ok(Upload { client, weight: 1.0 + 7.0 * client as f64, staleness: 0, message })
+                let samples = 1.0 + 7.0 * client as f64;
+                Ok(Upload { client, samples, share: 1.0, staleness: 0, message })
             });
             let rng = Rng::new(1, Stream::Test, 0, 0);
             let combine = &WeightedAverage;

@@ -16,7 +16,7 @@
 //! belong to the body and follow both phases of training.
 
 use crate::schema::{Default, Key, Kind};
-use crate::{Averaging, Entry, Hints, Local, MethodError, Moment, Passes, State, Training};
+use crate::{Averaging, Entry, Hints, Local, MethodError, Moment, Passes, Shared, State, Training};
 use formant_numerics::{Model, Part, floats};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -81,8 +81,8 @@ impl Averaging for FedRep {
         Ok(model)
     }
 
-    fn shared(&self) -> Part {
-        Part::Body
+    fn shared(&self) -> Shared {
+        Shared::Body
     }
 
     fn personal_model<'a>(

@@ -23,7 +23,7 @@ mod scd;
 pub mod schema;
 mod zoo;
 
-pub use averaging::{Averaging, Generic, Personal};
+pub use averaging::{Averaging, Generic, Personal, Shared};
 pub use combine::{
     BySamples, Combine, Combining, Equally, Mean, Receive, Uploads, Weigh, WeightedAverage,
 };
@@ -44,4 +44,6 @@ pub use local_only::LocalOnly;
 pub use method::{Hints, Message, Method, Moment, Passes, State, Upload};
 pub use pfedme::PFedMe;
 pub use scd::Scd;
+/// Hyper-parameters are tables of this version of `toml`.
+pub use toml;
 pub use zoo::Zoo;

@@ -188,7 +188,8 @@ impl Step<'_> {
         self.worker.labels()
     }
 
-    /// One step of a model down an objective.
+    /// One step of a model down an objective. There is one velocity: whoever steps two models by turns
+    /// must do without momentum.
     pub fn descend(
         &mut self,
         model: &mut Model,

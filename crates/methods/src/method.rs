@@ -214,7 +214,9 @@ pub struct Upload<U> {
     /// Who sent it.
     pub client: usize,
     /// `n_i`, the number of training samples.
-    pub weight: f64,
+    pub samples: f64,
+    /// How much of it counts: less than 1 if it is stale.
+    pub share: f64,
     /// Rounds since the broadcast that it answers; 0 in a synchronous round.
     pub staleness: usize,
     /// What was sent.

@@ -35,6 +35,7 @@ use crate::schema::{Default, Key, Kind};
 use crate::{Averaging, Degenerate, Entry, Hints, Local, MethodError, Moment, Passes, Personal};
 use formant_numerics::{Form, Length, Model, Scope, Spectral, Term};
 use serde::Deserialize;
+use std::num::NonZeroU32;
 use toml::{Table, Value};
 
 /// SCD's hyper-parameters.
@@ -56,7 +57,7 @@ pub struct Scd {
     /// `τ_p`: share of the spectrum that the personal model learns from, 1 in the paper.
     pub tau_p: f64,
     /// The term acts on every so many steps.
-    pub every: u32,
+    pub every: NonZeroU32,
     /// Share of the rounds that are FedAvg, before co-distillation begins.
     pub warm_up: f64,
 }
@@ -65,21 +66,21 @@ const KEYS: &[Key] = &[
     Key {
         name: "form",
         symbol: "D",
-        kind: Kind::Choice(&["normalized", "raw", "generalized", "complex"]),
+        kind: Kind::Choice(Form::WORDS),
         default: Default::Text("normalized"),
         help: "how two spectra are compared: normalized (KL), raw (as printed), generalized, complex (phase included)",
     },
     Key {
         name: "scope",
         symbol: "",
-        kind: Kind::Choice(&["flat", "per-layer"]),
+        kind: Kind::Choice(Scope::WORDS),
         default: Default::Text("flat"),
         help: "flat: one transform of the whole model (the paper's); per-layer: one per tensor",
     },
     Key {
         name: "fft_length",
         symbol: "",
-        kind: Kind::Choice(&["exact", "fast"]),
+        kind: Kind::Choice(Length::WORDS),
         default: Default::Text("exact"),
         help: "exact: as many frequencies as parameters (the paper's); fast: zero-padded to the next quick length",
     },
@@ -145,12 +146,13 @@ pub(crate) const ENTRY: Entry = Entry {
 
 /// Fills in the strengths that suit the form: the units of the four differ by orders of magnitude.
 fn complete(table: &mut Table) {
-    let (lambda_g, lambda_p) = match table.get("form").and_then(Value::as_str) {
-        Some("complex") => (0.03, 0.3),
-        Some("generalized") => (0.0, 1e-4),
+    let Some(Ok(form)) = table.get("form").map(|form| form.clone().try_into()) else { return };
+    let (lambda_g, lambda_p) = match form {
+        Form::Normalized => (1.0, 30.0),
+        Form::Complex => (0.03, 0.3),
+        Form::Generalized => (0.0, 1e-4),
         // Its gradient does not vanish where the spectra agree, so only a whisper is usable.
-        Some("raw") => (0.0, 1e-6),
-        _ => (1.0, 30.0),
+        Form::Raw => (0.0, 1e-6),
     };
     table.entry("lambda_g").or_insert(Value::Float(lambda_g));
     table.entry("lambda_p").or_insert(Value::Float(lambda_p));

@@ -2,7 +2,7 @@
 
 use crate::schema::suggest;
 use crate::{
-    Built, Entry, MethodError, ditto, fedavg, fedavgm, fedbabu, feddyn, fedgen, fedprox, fedrep,
+    ALLOW_DEGENERATE, Built, Entry, MethodError, ditto, fedavg, fedavgm, fedbabu, feddyn, fedgen, fedprox, fedrep,
     fedrod, local_only, pfedme, scd,
 };
 use toml::Table;
@@ -47,8 +47,8 @@ impl Zoo {
     ///
     /// # Panics
     ///
-    /// If the name is no name, or another method has it already: then what an experiment means by it
-    /// would depend on who reads the file.
+    /// If the name cannot be one, or another method has it already: then what an experiment means by it
+    /// would depend on who reads the file. If a key has the name of one that every method has.
     #[must_use]
     pub fn with(mut self, entry: Entry) -> Self {
         let letter = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "-_".contains(c);
@@ -61,6 +61,12 @@ impl Zoo {
             self.entries.iter().all(|other| other.name != name),
             "two methods are called `{name}`: give the new one another name"
         );
+        for reserved in ["name", "label", "train", ALLOW_DEGENERATE.name] {
+            assert!(
+                entry.keys.iter().all(|key| key.name != reserved),
+                "`{name}` has a key `{reserved}`, which every [[method]] has already: rename it"
+            );
+        }
         self.entries.push(entry);
         self
     }

@@ -107,7 +107,7 @@ fn the_weights_of_a_mean_are_relative() {
     let mean = |scale: f64| {
         let models = [(1.0, symmetric(1.0)), (3.0, symmetric(-1.0))];
         let mut uploads = models.into_iter().enumerate().map(|(client, (weight, message))| {
-            Ok(Upload { client, weight: weight * scale, staleness: 0, message })
+            Ok(Upload { client, samples: weight * scale, share: 1.0, staleness: 0, message })
         });
         let uploads = Uploads::new(&mut uploads);
         Mean::<_, BySamples>::of(uploads, &WeightedAverage, |_| Ok(())).unwrap().message
@@ -131,7 +131,8 @@ fn aggregate<M: Method>(
     clients: usize,
 ) {
     let mut uploads = sent.into_iter().map(|(client, message)| {
-        Ok(Upload { client, weight: SAMPLES[client].len() as f64, staleness: 0, message })
+        let samples = SAMPLES[client].len() as f64;
+        Ok(Upload { client, samples, share: 1.0, staleness: 0, message })
     });
     let rng = Rng::new(1, Stream::Test, 0, 0);
     let combine = &WeightedAverage;

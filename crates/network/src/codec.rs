@@ -20,7 +20,7 @@ const LEVEL: i32 = 3;
 /// Why bytes are no message.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Unpacking {
-    #[error("it is no zstd stream: {0}")]
+    #[error("it is not a zstd stream: {0}")]
     Compression(std::io::Error),
     #[error("it unpacks to more than {0} bytes")]
     TooLarge(u64),

@@ -121,6 +121,8 @@ impl CpuWorker {
         objective: &Objective<'_>,
         teachers: &mut [SpectralDivergence],
     ) -> Result<f64, NumericsError> {
+        let spectral = acting(objective.terms).filter(|term| matches!(term.term, Term::Spectral(_)));
+        assert_eq!(spectral.count(), teachers.len(), "a teacher for each spectral term");
         self.steps += 1;
         let value = self.gradient(model, part, objective, teachers);
         if !value.is_finite() {
@@ -162,9 +164,9 @@ impl CpuWorker {
                 Term::Spectral(Spectral { every, .. }) => {
                     let Some(divergence) = teachers.next() else { continue };
                     // Counted from the beginning of the phase, which is where a run can be resumed.
-                    if self.steps.saturating_sub(1).is_multiple_of(u64::from(every)) {
-                        let often = weight * every as f32;
-                        f64::from(every) * divergence.add(often, w, gradient)
+                    if self.steps.saturating_sub(1).is_multiple_of(u64::from(every.get())) {
+                        let often = weight * every.get() as f32;
+                        f64::from(every.get()) * divergence.add(often, w, gradient)
                     } else {
                         0.0
                     }
@@ -258,6 +260,7 @@ impl Worker for CpuWorker {
 mod tests {
     use super::*;
     use crate::{Form, NetworkSpec, Rng, Sgd, Shape, Stream};
+    use core::num::NonZeroU32;
 
     fn worker() -> (CpuWorker, Model) {
         let network = NetworkSpec::named("logistic").build(Shape::new(1, 2, 2), 3).unwrap();
@@ -270,8 +273,12 @@ mod tests {
         (worker, model)
     }
 
+    fn nth(every: u32) -> NonZeroU32 {
+        NonZeroU32::new(every).unwrap()
+    }
+
     /// Objectives of some steps that do not move, with a term on every `k`-th.
-    fn objectives(every: u32, steps: usize) -> (Vec<f64>, Vec<f32>) {
+    fn objectives(every: NonZeroU32, steps: usize) -> (Vec<f64>, Vec<f32>) {
         let (mut worker, mut model) = worker();
         let teacher: Vec<f32> = model.parameters.iter().map(|x| x + 0.5).collect();
         let (form, scope, length) = (Form::Complex, Scope::Flat, Length::Exact);
@@ -293,7 +300,7 @@ mod tests {
 
     #[test]
     fn a_term_on_every_third_step_pulls_as_much_as_on_each() {
-        let ((each, a), (third, b)) = (objectives(1, 6), objectives(3, 6));
+        let ((each, a), (third, b)) = (objectives(nth(1), 6), objectives(nth(3), 6));
         assert!(a.iter().zip(&b).all(|(a, b)| (a - b).abs() < 1e-5) && a[0] != 0.0, "{a:?} {b:?}");
         assert!((each.iter().sum::<f64>() - third.iter().sum::<f64>()).abs() < 1e-6);
         let acts: Vec<bool> = third.iter().map(|value| *value > 0.0).collect();

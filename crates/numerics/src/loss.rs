@@ -15,6 +15,7 @@ impl Loss<'_> {
         match *self {
             Self::CrossEntropy => cross_entropy(logits, labels, d_logits),
             Self::Shifted { shift } => {
+                assert_eq!(shift.len() * labels.len(), logits.len(), "a shift for each class");
                 scratch.clear();
                 scratch.extend_from_slice(logits);
                 for row in scratch.chunks_exact_mut(shift.len()) {
@@ -23,6 +24,7 @@ impl Loss<'_> {
                 cross_entropy(scratch, labels, d_logits)
             }
             Self::Guided { weight, targets } => {
+                assert_eq!(targets.len(), logits.len(), "a target for each sample and class");
                 let mut value = cross_entropy(logits, labels, d_logits);
                 let (classes, share) = (logits.len() / labels.len(), weight / labels.len() as f32);
                 let rows = logits.chunks_exact(classes).zip(targets.chunks_exact(classes));

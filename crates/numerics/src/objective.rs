@@ -1,6 +1,7 @@
 //! What training minimises, as data: an engine reads it and computes it where it likes.
 
 use crate::{Form, Length, Scope};
+use core::num::NonZeroU32;
 use core::ops::Mul;
 
 /// A loss of the logits, and weighted terms beside it.
@@ -76,7 +77,7 @@ pub struct Spectral<'a> {
     pub tau: f64,
     /// The term acts on steps `0, k, 2k, …` of a phase, and then `k`-fold: its mean pull on a step is the
     /// same, and so is the mean of the objective that is reported.
-    pub every: u32,
+    pub every: NonZeroU32,
     /// The parameters to learn from.
     pub teacher: &'a [f32],
 }

@@ -7,6 +7,7 @@ use formant_numerics::{
 };
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
+use std::num::NonZeroU32;
 use std::sync::Arc;
 
 thread_local! {
@@ -119,7 +120,7 @@ fn allocations_of_steps(network: &Arc<Tape>, part: Part) -> usize {
     {
         for form in FORMS {
             let tau = if form == Form::Raw { 1.0 } else { 0.3 };
-            let spectral = Spectral { form, scope, length, tau, every: 1, teacher };
+            let spectral = Spectral { form, scope, length, tau, every: NonZeroU32::MIN, teacher };
             terms.push(1e-6 * Term::Spectral(spectral));
         }
     }

@@ -70,7 +70,7 @@ pub enum ReportError {
     },
     /// Runs that are to be averaged are not of one experiment.
     #[error(
-        "the runs are no repetitions of one experiment: `{key}` is {one} in the first and {another} \
+        "the runs are not repetitions of one experiment: `{key}` is {one} in the first and {another} \
          in another; name runs that differ in their seeds alone"
     )]
     Unlike {

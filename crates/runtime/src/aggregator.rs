@@ -3,7 +3,7 @@
 
 use crate::{MethodPlan, RunPlan};
 use formant_federation::Protocol;
-use formant_methods::{Central, Combine, MethodError, Parcel, Value, WeightedAverage};
+use formant_methods::{Central, Combine, MethodError, Parcel, Value};
 use formant_numerics::{Network, Rng, Stream};
 use std::sync::Arc;
 
@@ -38,7 +38,7 @@ impl RunPlan {
     /// The server's half of a method's rounds.
     pub fn aggregator<'a>(&'a self, method: &'a MethodPlan, rules: &'a Protocol) -> Aggregator<'a> {
         let network = self.engine.network();
-        Aggregator { network, method, rules, seed: self.seed, combine: &WeightedAverage }
+        Aggregator { network, method, rules, seed: self.seed, combine: &*self.combine }
     }
 }
 
@@ -86,16 +86,16 @@ impl Aggregator<'_> {
         let Arrival { client, answered, samples, mut message } = arrival;
         let method = &*self.method.method;
         let staleness = round.saturating_sub(answered);
-        let mut weight = samples;
+        let mut share = 1.0;
         if staleness == 0 {
             method.check_upload(client, &message, now, self.network)?;
         } else {
             let got = older(answered)?;
             method.check_upload(client, &message, &got, self.network)?;
-            let (change, share) = self.rules.shares(staleness);
-            weight *= share;
+            let (change, weight) = self.rules.shares(staleness);
+            share = weight;
             method.rebase(&mut message, &got, now, change)?;
         }
-        Ok(Parcel { client, weight, staleness: staleness as usize, message })
+        Ok(Parcel { client, samples, share, staleness: staleness as usize, message })
     }
 }

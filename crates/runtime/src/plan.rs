@@ -4,7 +4,7 @@ use crate::event::RunStarted;
 use crate::{Aggregator, Desk, Keep, Profile};
 use formant_data::{ClientData, Federation};
 use formant_federation::{Personal, Protocol};
-use formant_methods::{ErasedMethod, Moment, PhaseSettings, WeightedAverage};
+use formant_methods::{Combine, ErasedMethod, Moment, PhaseSettings};
 use formant_model::Card;
 use formant_numerics::{Engine, Model, Rng, Samples, Sgd, Stream};
 use std::sync::Arc;
@@ -19,6 +19,8 @@ pub struct RunPlan {
     pub federation: Federation,
     /// The methods, run one after the other.
     pub methods: Vec<MethodPlan>,
+    /// How the server combines uploads.
+    pub combine: Arc<dyn Combine>,
     /// Keys all randomness.
     pub seed: u64,
     /// Rounds per method.
@@ -76,6 +78,8 @@ pub struct Task {
     pub method: MethodPlan,
     /// How a round of it proceeds.
     pub rules: Protocol,
+    /// How the server combines uploads.
+    pub combine: Arc<dyn Combine>,
     /// Keys all randomness.
     pub seed: u64,
     /// Rounds until the end.
@@ -112,7 +116,7 @@ impl Task {
             method: &self.method,
             rules: &self.rules,
             seed: self.seed,
-            combine: &WeightedAverage,
+            combine: &*self.combine,
         }
     }
 

@@ -83,8 +83,8 @@ impl RunPlan {
 }
 
 impl Desk<'_> {
-    /// The shared phase: gives the upload. If it diverges there is none, and the state is what it
-    /// was before.
+    /// The shared phase: gives the upload. If it diverges, or if its upload could not be aggregated,
+    /// there is none, and the state is what it was before.
     pub fn shared(
         &self,
         round: usize,
@@ -95,9 +95,15 @@ impl Desk<'_> {
         let method = &*self.plan.method;
         hand.remember(state)?;
         let lasting = Lasting { round, patience: Patience::Epochs };
-        let (upload, record) = self.phase(Phase::Shared, lasting, &mut *hand.worker, |local| {
+        let (upload, mut record) = self.phase(Phase::Shared, lasting, &mut *hand.worker, |local| {
             method.train_shared(state, got, local)
         })?;
+        // What a server would refuse is a failure of this client, here as over the network.
+        let upload = upload.filter(|upload| {
+            let checked = method.check_upload(self.client, upload, got, self.network);
+            record.error = checked.err().map(|fault| fault.to_string());
+            record.error.is_none()
+        });
         if upload.is_none() {
             *state = method.decode_client(&hand.before)?;
         }

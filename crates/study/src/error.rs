@@ -50,7 +50,7 @@ pub enum StudyError {
         source: Box<StudyError>,
     },
     /// A folder that would have to be cleared and holds something else than a run.
-    #[error("{path} is in the way: it is no run of a sweep\nhint: choose another folder with --out", path = path.display())]
+    #[error("{path} is in the way: it is not a run of a sweep\nhint: choose another folder with --out", path = path.display())]
     InTheWay {
         /// The folder.
         path: PathBuf,

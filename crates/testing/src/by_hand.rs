@@ -93,9 +93,9 @@ impl<'p> ByHand<'p> {
             self.uploads.push(upload);
         }
         let mut parcels = participants.iter().zip(&self.uploads).map(|(&client, upload)| {
-            let weight = self.plan.federation.clients[client].train.len() as f64;
+            let samples = self.plan.federation.clients[client].train.len() as f64;
             let message = method.decode_upload(&upload.encode()?)?;
-            Ok(Parcel { client, weight, staleness: 0, message })
+            Ok(Parcel { client, samples, share: 1.0, staleness: 0, message })
         });
         let rng = Rng::new(self.plan.seed, Stream::Server, self.round as u64, 0);
         let (network, clients) = (self.plan.engine.network(), self.clients.len());

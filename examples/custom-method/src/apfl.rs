@@ -13,7 +13,8 @@
 //!
 //! Departures: `α` is the same for all clients and does not adapt. The paper takes a step by `v_i` after
 //! each step by `w_i`; here `v_i` trains afterwards, while the upload is on the network. The personal
-//! phase has no momentum.
+//! phase has no momentum. Batch-norm statistics of `v_i` are those of the mixture that was trained, and the
+//! PM mixes them as it does parameters.
 
 use formant_methods::schema::{Default, Key, Kind};
 use formant_methods::{Averaging, Degenerate, Entry, Hints, Local, MethodError, Moment, State};
@@ -45,7 +46,10 @@ pub const ENTRY: Entry = Entry {
     citation: "Deng et al., 2020",
     personal: true,
     keys: KEYS,
-    degenerate: &[Degenerate::when(&[("alpha", 0.0)], "FedAvg")],
+    degenerate: &[
+        Degenerate::when(&[("alpha", 0.0)], "FedAvg"),
+        Degenerate::when(&[("alpha", 1.0)], "FedAvg with Local beside it"),
+    ],
     ..Entry::of::<Apfl>(include_str!("apfl.rs"))
 };
 
@@ -79,17 +83,17 @@ impl Averaging for Apfl {
         let v = &mut client.v;
         let (mut before, mut mixed) = (v.clone(), v.clone());
         local.for_each_batch(local.epochs(), |step| {
-            self.mix(v, sent, &mut before);
-            mixed.copy_from(&before);
+            self.mix(&v.parameters, &sent.parameters, &mut before.parameters);
+            mixed.parameters.clone_from(&before.parameters);
             step.descend(&mut mixed, descent, &Objective::CROSS_ENTROPY)?;
             // The mixture has moved by −η∇f(v̄), of which v feels α.
             let moved = mixed.parameters.iter().zip(&before.parameters);
             for (v, (after, before)) in v.parameters.iter_mut().zip(moved) {
                 *v += self.alpha * (after - before);
             }
-            v.buffers.clone_from(&mixed.buffers);
             Ok(())
         })?;
+        v.buffers = mixed.buffers;
         local.check(v)
     }
 
@@ -100,7 +104,8 @@ impl Averaging for Apfl {
         _local: &mut Local<'_>,
     ) -> Result<Cow<'a, Model>, MethodError> {
         let mut mixed = got.clone();
-        self.mix(&client.v, got, &mut mixed);
+        self.mix(&client.v.parameters, &got.parameters, &mut mixed.parameters);
+        self.mix(&client.v.buffers, &got.buffers, &mut mixed.buffers);
         Ok(Cow::Owned(mixed))
     }
 
@@ -111,15 +116,9 @@ impl Averaging for Apfl {
 
 impl Apfl {
     /// `α v + (1 − α) w`.
-    fn mix(&self, v: &Model, w: &Model, mixed: &mut Model) {
-        let vectors = [
-            (&mut mixed.parameters, &v.parameters, &w.parameters),
-            (&mut mixed.buffers, &v.buffers, &w.buffers),
-        ];
-        for (mixed, v, w) in vectors {
-            for (mixed, (v, w)) in mixed.iter_mut().zip(v.iter().zip(w)) {
-                *mixed = self.alpha * v + (1.0 - self.alpha) * w;
-            }
+    fn mix(&self, v: &[f32], w: &[f32], mixed: &mut [f32]) {
+        for (mixed, (v, w)) in mixed.iter_mut().zip(v.iter().zip(w)) {
+            *mixed = self.alpha * v + (1.0 - self.alpha) * w;
         }
     }
 }

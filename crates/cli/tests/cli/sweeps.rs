@@ -93,7 +93,7 @@ fn a_sweep_touches_nothing_that_is_not_its_own() {
     assert_eq!(answer.code, Some(1));
     assert_eq!(
         answer.stderr,
-        "error: sweep/run is in the way: it is no run of a sweep\n hint: choose another folder with --out\n"
+        "error: sweep/run is in the way: it is not a run of a sweep\n hint: choose another folder with --out\n"
     );
     assert!(terminal.path("sweep/run/thesis.txt").exists());
 }

@@ -235,7 +235,7 @@ impl Link {
         let first = orders.message().await;
         let welcome = match first.map(|order| order.and_then(|order| order.order)) {
             Ok(Some(Order::Welcome(welcome))) => welcome,
-            Ok(_) => return Ended::Refused(confused("the first order is no welcome")),
+            Ok(_) => return Ended::Refused(confused("the first order is not a welcome")),
             Err(status) => return self.rejected(&status),
         };
         info!(server = self.server, "connected");

@@ -5,7 +5,7 @@ mod record;
 
 use super::Source;
 use super::link::Command;
-use super::models::{Owner, Scribe};
+use super::models::{After, Owner, Scribe};
 use super::plan::Assignment;
 use super::summary::Summary;
 use super::training::{Job, Trained, Trainer};
@@ -248,7 +248,9 @@ impl Mind {
             let bytes = state.encode()?;
             self.manifest.state = Some(files::store(&states, &name, &bytes)?);
             if let (Phase::Personal, Some((at, got))) = (phase, &self.broadcast) {
-                self.scribe.renew((round, bytes), (*at - 1, got.clone()));
+                let state = After { rounds: round, it: bytes };
+                let sent = After { rounds: at.saturating_sub(1), it: got.clone() };
+                self.scribe.renew(state, sent);
             }
         }
         self.state = Some(state);
@@ -313,7 +315,9 @@ impl Mind {
             return Err(NetworkError::Stopped { what: "training" });
         };
         if personal.is_none() && round > 1 {
-            self.scribe.renew((round - 1, state.encode()?), (round - 1, broadcast.clone()));
+            let rounds = round - 1;
+            let sent = After { rounds, it: broadcast.clone() };
+            self.scribe.renew(After { rounds, it: state.encode()? }, sent);
         }
         self.trainer.begin(Job { round, state, broadcast, personal });
         Ok(())
@@ -356,7 +360,7 @@ impl Mind {
     fn end(&mut self) -> Result<(), NetworkError> {
         let newest = self.manifest.broadcasts.keys().next_back().copied();
         let broadcast = newest.map(|round| self.broadcast(round)).transpose()?;
-        let round = newest.unwrap_or(1) - 1;
+        let round = newest.unwrap_or(1).saturating_sub(1);
         let Some(state) = &self.state else { return Ok(()) };
         let got = broadcast.as_deref();
         self.scribe.finish();

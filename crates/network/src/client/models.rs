@@ -23,12 +23,18 @@ pub(crate) struct Owner {
     pub(crate) folder: PathBuf,
 }
 
+/// Something as it is after so many rounds.
+pub(crate) struct After<T> {
+    pub(crate) rounds: u64,
+    pub(crate) it: T,
+}
+
 /// What models are made of.
 pub(crate) struct Parts<'a> {
     /// The client's state, and rounds that it has trained.
-    pub(crate) state: (u64, &'a Value),
+    pub(crate) state: After<&'a Value>,
     /// What the server has sent, and rounds that are in it.
-    pub(crate) broadcast: (u64, &'a Value),
+    pub(crate) broadcast: After<&'a Value>,
 }
 
 /// Both models at a moment.
@@ -53,11 +59,11 @@ impl Owner {
         worker: &mut dyn Worker,
     ) -> Result<Models, NetworkError> {
         let task = &self.assignment.task;
-        let generic = generic_model(task, parts.broadcast.1)?;
+        let generic = generic_model(task, parts.broadcast.it)?;
         let desk = self.assignment.desk();
-        let mut local = desk.evaluation(parts.state.0 as usize, worker);
+        let mut local = desk.evaluation(parts.state.rounds as usize, worker);
         let method = &*task.method.method;
-        let made = method.personal_model(parts.state.1, parts.broadcast.1, &mut local);
+        let made = method.personal_model(parts.state.it, parts.broadcast.it, &mut local);
         let personal = match made {
             Ok(model) => Some(model.into_owned()),
             Err(MethodError::Numerics(_)) => None,
@@ -77,21 +83,22 @@ impl Owner {
         let personal = personal.filter(|_| self.assignment.task.method.method.entry().personal);
         let role = Role::Personal { client: self.client, name: Some(self.name.clone()) };
         let generic = models.generic.as_ref();
-        let generic = self.write_one(GENERIC, (Role::Generic, parts.broadcast.0), generic)?;
-        let personal = self.write_one(OWN, (role, parts.state.0), personal)?;
+        let generic = self.write_one(GENERIC, Role::Generic, parts.broadcast.rounds, generic)?;
+        let personal = self.write_one(OWN, role, parts.state.rounds, personal)?;
         Ok(personal.or(generic))
     }
 
     fn write_one(
         &self,
         file: &str,
-        (role, round): (Role, u64),
+        role: Role,
+        rounds: u64,
         model: Option<&Model>,
     ) -> Result<Option<PathBuf>, NetworkError> {
         let Some(model) = model.filter(|model| model.is_finite()) else { return Ok(None) };
         let path = self.folder.join(file);
         let task = &self.assignment.task;
-        let card = task.card_of(role, round as usize);
+        let card = task.card_of(role, rounds as usize);
         let layout = task.engine.network().layout();
         let bytes = encode(layout, &card, model).map_err(RuntimeError::from)?;
         files::write(&path, &bytes, Synced::Name)?;
@@ -133,8 +140,8 @@ struct Orders {
 }
 
 struct Order {
-    state: (u64, Vec<u8>),
-    broadcast: (u64, Arc<Value>),
+    state: After<Vec<u8>>,
+    broadcast: After<Arc<Value>>,
 }
 
 impl Desk {
@@ -171,7 +178,7 @@ impl Scribe {
     }
 
     /// Has the files renewed: the state after so many rounds, with what the server has made of so many.
-    pub(crate) fn renew(&self, state: (u64, Vec<u8>), broadcast: (u64, Arc<Value>)) {
+    pub(crate) fn renew(&self, state: After<Vec<u8>>, broadcast: After<Arc<Value>>) {
         self.desk.change(|orders| orders.newest = Some(Order { state, broadcast }));
     }
 
@@ -192,10 +199,10 @@ impl Drop for Scribe {
 }
 
 fn follow(owner: &Owner, order: &Order, worker: &mut dyn Worker) -> Result<(), NetworkError> {
-    let state = owner.assignment.task.method.method.decode_client(&order.state.1)?;
+    let state = owner.assignment.task.method.method.decode_client(&order.state.it)?;
     let parts = Parts {
-        state: (order.state.0, &state),
-        broadcast: (order.broadcast.0, &order.broadcast.1),
+        state: After { rounds: order.state.rounds, it: &state },
+        broadcast: After { rounds: order.broadcast.rounds, it: &order.broadcast.it },
     };
     let models = owner.models(&parts, worker)?;
     owner.write(&models, &parts).map(|_| ())

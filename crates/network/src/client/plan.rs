@@ -31,7 +31,7 @@ impl Assignment {
         let table: Table = terms
             .experiment
             .parse()
-            .map_err(|error| confused(format!("the experiment is no TOML: {error}")))?;
+            .map_err(|error| confused(format!("the experiment is not TOML: {error}")))?;
         let changes: Vec<Override> = match &source {
             Source::Rehearse { dir: Some(dir) } => {
                 vec![Override::new(&["data", "dir"], dir.display().to_string())]

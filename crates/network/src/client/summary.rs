@@ -1,6 +1,6 @@
 //! What a client has learnt, in figures.
 
-use super::models::{Owner, Parts};
+use super::models::{After, Owner, Parts};
 use crate::error::NetworkError;
 use formant_methods::Value;
 use formant_numerics::Model;
@@ -42,7 +42,8 @@ impl Summary {
         };
         let Some(broadcast) = broadcast else { return Ok(summary) };
         let mut worker = owner.worker();
-        let parts = Parts { state: (round, state), broadcast: (round, broadcast) };
+        let state = After { rounds: round, it: state };
+        let parts = Parts { state, broadcast: After { rounds: round, it: broadcast } };
         let models = owner.models(&parts, &mut *worker)?;
         let (samples, mine) = (&*assignment.dataset.train, assignment.scored());
         let mut scored = |model: Option<&Model>| {

@@ -1,6 +1,7 @@
 //! The thread that trains, so that everything else goes on meanwhile.
 
 use super::mind::Notice;
+use crate::error::NetworkError;
 use super::plan::Assignment;
 use formant_federation::Until;
 use formant_methods::Value;
@@ -45,7 +46,13 @@ impl Trainer {
             let desk = assignment.desk();
             let mut hand = Hand::new(&*assignment.task.engine, assignment.largest_batch());
             for job in inbox {
-                let trained = train(&desk, job, &mut hand, &flag);
+                let run = std::panic::AssertUnwindSafe(|| train(&desk, job, &mut hand, &flag));
+                let Ok(trained) = std::panic::catch_unwind(run) else {
+                    // Nobody would wait for what never comes.
+                    let stopped = NetworkError::Stopped { what: "training" };
+                    let _ = notices.send(Notice::Failed(stopped));
+                    return;
+                };
                 if notices.send(Notice::Trained(Box::new(trained))).is_err() {
                     return;
                 }
@@ -57,7 +64,7 @@ impl Trainer {
     /// Begins a phase.
     pub(crate) fn begin(&self, job: Job) {
         self.stop.store(false, Ordering::Relaxed);
-        // The thread lives as long as this does, unless a phase has panicked, which the log shows.
+        // The thread lives as long as this does, unless a phase has panicked, which ends the client.
         let _ = self.jobs.send(job);
     }
 

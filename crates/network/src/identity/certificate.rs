@@ -73,7 +73,7 @@ pub(crate) fn client_name(certificate: &CertificateDer<'_>) -> Result<String, St
 
 /// A certificate, or what is wrong with it.
 pub(crate) fn parse<'a>(certificate: &'a CertificateDer<'_>) -> Result<Certificate<'a>, String> {
-    Certificate::read(certificate).ok_or_else(|| "it is no X.509 certificate".to_owned())
+    Certificate::read(certificate).ok_or_else(|| "it is not an X.509 certificate".to_owned())
 }
 
 #[cfg(test)]

@@ -260,7 +260,7 @@ fn certificates(
     hint: &str,
 ) -> Result<Vec<CertificateDer<'static>>, IdentityError> {
     CertificateDer::pem_slice_iter(text).collect::<Result<_, _>>().map_err(|error| {
-        IdentityError::unusable(path, format!("it is no proper PEM file ({error})"), hint)
+        IdentityError::unusable(path, format!("it is not a proper PEM file ({error})"), hint)
     })
 }
 
@@ -290,6 +290,6 @@ fn reason(error: &Error) -> String {
         CertificateError::InvalidPurpose | CertificateError::InvalidPurposeContext { .. } => {
             "it is meant for the other end of the connection".into()
         }
-        other => format!("it is no proper certificate ({other})"),
+        other => format!("it is not a proper certificate ({other})"),
     }
 }

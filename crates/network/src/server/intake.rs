@@ -127,7 +127,13 @@ async fn settle<T>(
         let bytes = size.filter(|bytes| (1..=core.limit).contains(bytes));
         let offer = Offer { client, round: header.round, bytes };
         // The client hears of it once the run knows.
-        let _ = core.ask(|reply| Message::Refused { offer, fault, reply }).await;
+        let told = core.ask(|reply| Message::Refused { offer, fault, reply }).await;
+        if let Err(fault) = told
+            && fault.is_stopping()
+        {
+            // It will offer the upload again, and the next server says so again.
+            return Err(Status::unavailable(fault.detail));
+        }
     }
     Ok(Err(verdict))
 }

@@ -9,7 +9,6 @@ use formant_numerics::Samples;
 use formant_runtime::event::RunStarted;
 use formant_runtime::{MethodPlan, Task};
 use std::sync::Arc;
-use toml::Value;
 
 /// The settings with everything that follows from them.
 pub(crate) struct Wiring {
@@ -30,13 +29,7 @@ impl Wiring {
     ) -> Result<Self, NetworkError> {
         let dataset = load(&experiment.data)?;
         let (task, header) = experiment.task(&dataset, Side::Server)?;
-        let mut table = experiment.to_table();
-        // Where the server's files lie and how many cores it has is none of a client's business.
-        if let Some(Value::Table(data)) = table.get_mut("data") {
-            data.remove("dir");
-        }
-        table.remove("runtime");
-        let experiment = table.to_string();
+        let experiment = experiment.for_clients().to_string();
         Ok(Self { settings, task, header, test: dataset.test, experiment })
     }
 

@@ -66,7 +66,7 @@ impl Service {
             name.ok_or_else(|| Status::unauthenticated("a name is needed"))?.to_owned()
         };
         let client = self.core.place(&name).ok_or_else(|| {
-            Status::permission_denied(format!("`{name}` is no client of this federation"))
+            Status::permission_denied(format!("`{name}` is not a client of this federation"))
         })?;
         if let Some(Peer(pass)) = peer {
             self.core.door.known(pass, client);

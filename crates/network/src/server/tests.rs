@@ -365,7 +365,7 @@ async fn strangers_and_other_versions_are_not_let_in() {
         again: false,
     };
     let error = join(options, std::future::pending()).await.unwrap_err().to_string();
-    assert!(error.contains("`mallory` is no client") && error.contains("hint:"), "{error}");
+    assert!(error.contains("`mallory` is not a client") && error.contains("hint:"), "{error}");
     server.finish(std::future::ready(())).await.unwrap();
 }
 

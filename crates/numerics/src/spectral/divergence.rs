@@ -24,6 +24,11 @@ pub enum Form {
     Complex,
 }
 
+impl Form {
+    /// Their names in a file.
+    pub const WORDS: &'static [&'static str] = &["normalized", "raw", "generalized", "complex"];
+}
+
 /// The teacher, transformed once per phase. Per kept block, where a spectrum is needed.
 enum Teacher {
     /// `log q`, and `q` summed over the kept entries.

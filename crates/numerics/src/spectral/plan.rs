@@ -19,6 +19,11 @@ pub enum Scope {
     PerLayer,
 }
 
+impl Scope {
+    /// Their names in a file.
+    pub const WORDS: &'static [&'static str] = &["flat", "per-layer"];
+}
+
 /// How many entries the spectrum of `d` parameters has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
 #[serde(rename_all = "kebab-case")]
@@ -29,6 +34,11 @@ pub enum Length {
     /// `N ≥ d`, the next length that is quick: zeros are appended, which samples the same spectrum
     /// at `N` frequencies instead of `d`. Each entry weighs `d/N`.
     Fast,
+}
+
+impl Length {
+    /// Their names in a file.
+    pub const WORDS: &'static [&'static str] = &["exact", "fast"];
 }
 
 /// Planned transforms, shared by every phase of a worker.

@@ -1,5 +1,6 @@
 //! What every engine must keep to, as functions over any engine, run on both.
 
+use core::num::NonZeroU32;
 use crate::floats::Floats;
 use crate::reference::Reference;
 use formant_numerics::{
@@ -122,7 +123,7 @@ fn terms<'a>(teacher: &'a Model, features: &'a [f32], labels: &'a [u32]) -> [Wei
         scope: Scope::PerLayer,
         length: Length::Exact,
         tau: 0.01,
-        every: 2,
+        every: NonZeroU32::MIN.saturating_add(1),
         teacher,
     };
     [
@@ -202,7 +203,7 @@ fn a_term_of_weight_zero_is_left_out(engine: &dyn Engine) {
         scope: Scope::Flat,
         length: Length::Fast,
         tau: 7.0,
-        every: 1,
+        every: NonZeroU32::MIN,
         teacher: &teacher,
     };
     let idle = [
@@ -280,7 +281,7 @@ fn an_impossible_term_is_refused(engine: &dyn Engine) {
     let terms = [0.0, -0.5, 1.5].map(|tau| {
         let (form, scope, length) = (Form::Complex, Scope::Flat, Length::Exact);
         let teacher = &teacher.parameters;
-        1.0 * Term::Spectral(Spectral { form, scope, length, tau, every: 1, teacher })
+        1.0 * Term::Spectral(Spectral { form, scope, length, tau, every: NonZeroU32::MIN, teacher })
     });
     let mut worker = engine.worker(EVALUATION_BATCH);
     for (term, tau) in terms.iter().zip([0.0, -0.5, 1.5]) {

@@ -65,7 +65,9 @@ impl<'p> Client<'p> {
         let (mut upload, mut changed): (Option<Value>, bool) = (None, false);
         for step in steps {
             let round = step.round as usize;
-            let Some(got) = broadcasts.get(&step.round) else { continue };
+            let got = broadcasts.get(&step.round).ok_or_else(|| {
+                MethodError::Storage(format!("the broadcast of round {round} is missing"))
+            })?;
             let done = match step.phase {
                 Phase::Shared => {
                     let (made, done) = desk.shared(round, state, got, hand)?;

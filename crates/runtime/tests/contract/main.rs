@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "what a test cannot do without, it may insist on")]
 
 mod codec;
+mod combining;
 mod damage;
 mod determinism;
 mod digits;

@@ -1,5 +1,5 @@
 //! One client in a process of its own. It ends when its standard input does, as it does when the driver
-//! is no more.
+//! is gone.
 
 use crate::pipe::{self, Reply, Request};
 use crate::suite;

@@ -70,11 +70,11 @@ impl Description {
                 let direction = wide(direction);
                 (direction.iter().zip(&w).map(|(d, w)| d * w).sum(), direction)
             }
-            Term::Spectral(Spectral { every, .. }) if !step.is_multiple_of(u64::from(every)) => {
+            Term::Spectral(Spectral { every, .. }) if !step.is_multiple_of(u64::from(every.get())) => {
                 (0.0, vec![0.0; w.len()])
             }
             Term::Spectral(spectral) => {
-                let often = f64::from(spectral.every);
+                let often = f64::from(spectral.every.get());
                 let (value, gradient) = divergence(&spectral, self.network.layout(), &w);
                 (often * value, gradient.iter().map(|g| often * g).collect())
             }
