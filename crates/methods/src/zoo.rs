@@ -2,8 +2,8 @@
 
 use crate::schema::suggest;
 use crate::{
-    ALLOW_DEGENERATE, Built, Entry, MethodError, ditto, fedavg, fedavgm, fedbabu, feddyn, fedgen, fedprox, fedrep,
-    fedrod, local_only, pfedme, scd,
+    ALLOW_DEGENERATE, Built, Entry, MethodError, ditto, fedavg, fedavgm, fedbabu, feddyn, fedgen,
+    fedprox, fedrep, fedrod, local_only, pfedme, scd,
 };
 use toml::Table;
 

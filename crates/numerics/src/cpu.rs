@@ -121,7 +121,8 @@ impl CpuWorker {
         objective: &Objective<'_>,
         teachers: &mut [SpectralDivergence],
     ) -> Result<f64, NumericsError> {
-        let spectral = acting(objective.terms).filter(|term| matches!(term.term, Term::Spectral(_)));
+        let spectral =
+            acting(objective.terms).filter(|term| matches!(term.term, Term::Spectral(_)));
         assert_eq!(spectral.count(), teachers.len(), "a teacher for each spectral term");
         self.steps += 1;
         let value = self.gradient(model, part, objective, teachers);

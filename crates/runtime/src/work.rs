@@ -95,9 +95,10 @@ impl Desk<'_> {
         let method = &*self.plan.method;
         hand.remember(state)?;
         let lasting = Lasting { round, patience: Patience::Epochs };
-        let (upload, mut record) = self.phase(Phase::Shared, lasting, &mut *hand.worker, |local| {
-            method.train_shared(state, got, local)
-        })?;
+        let (upload, mut record) =
+            self.phase(Phase::Shared, lasting, &mut *hand.worker, |local| {
+                method.train_shared(state, got, local)
+            })?;
         // What a server would refuse is a failure of this client, here as over the network.
         let upload = upload.filter(|upload| {
             let checked = method.check_upload(self.client, upload, got, self.network);

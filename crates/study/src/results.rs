@@ -48,7 +48,8 @@ impl Results {
         let fail = |error| RuntimeError::file("write", &self.path, error);
         let line = serde_json::to_string(score)?;
         // Behind a line that a crash has torn, so that the two are not taken for one.
-        let torn = files::read(&self.path).is_ok_and(|text| text.last().is_some_and(|c| *c != b'\n'));
+        let torn =
+            files::read(&self.path).is_ok_and(|text| text.last().is_some_and(|c| *c != b'\n'));
         let before = if torn { "\n" } else { "" };
         let file = OpenOptions::new().create(true).append(true).open(&self.path);
         writeln!(file.map_err(fail)?, "{before}{line}").map_err(fail)?;

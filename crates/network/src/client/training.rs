@@ -1,8 +1,8 @@
 //! The thread that trains, so that everything else goes on meanwhile.
 
 use super::mind::Notice;
-use crate::error::NetworkError;
 use super::plan::Assignment;
+use crate::error::NetworkError;
 use formant_federation::Until;
 use formant_methods::Value;
 use formant_numerics::Patience;

@@ -26,7 +26,8 @@ pub(crate) fn of(
     certificate: &Certificate<'_>,
     key: KeyPair,
 ) -> Result<Issuer<'static, KeyPair>, String> {
-    let damaged = |what: &str| format!("it is not an authority's certificate ({what} cannot be read)");
+    let damaged =
+        |what: &str| format!("it is not an authority's certificate ({what} cannot be read)");
     let mut params = CertificateParams::default();
     params.distinguished_name = name(certificate).ok_or_else(|| damaged("its subject"))?;
     if let Some(usage) = certificate.extension(x509::KEY_USAGE)? {

@@ -94,7 +94,8 @@ impl Ledger {
             .map_err(|error| IdentityError::unusable(&path, error.to_string().trim(), restore))?;
         let entries = document.certificates;
         if let Some(bad) = entries.iter().find(|entry| entry.serial.to_bytes().is_none()) {
-            let found = format!("serial = {:?} is not a hexadecimal number", bad.serial.to_string());
+            let found =
+                format!("serial = {:?} is not a hexadecimal number", bad.serial.to_string());
             return Err(IdentityError::unusable(&path, found, restore));
         }
         Ok(Self { path, entries })

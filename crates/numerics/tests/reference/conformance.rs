@@ -1,8 +1,8 @@
 //! What every engine must keep to, as functions over any engine, run on both.
 
-use core::num::NonZeroU32;
 use crate::floats::Floats;
 use crate::reference::Reference;
+use core::num::NonZeroU32;
 use formant_numerics::{
     BatchPlan, Batches, Cpu, Descent, EVALUATION_BATCH, Engine, Form, Head, Length, Meter, Model,
     NetworkSpec, Norm, NumericsError, Objective, Part, Patience, Phase, Rng, Samples, Scope, Sgd,

@@ -1,9 +1,9 @@
 //! Every loss, every term, every part and every setting of the optimiser on both engines.
 
-use core::num::NonZeroU32;
 use crate::closeness::{Closeness, assert_values};
 use crate::floats::Floats;
 use crate::reference::Reference;
+use core::num::NonZeroU32;
 use formant_numerics::{
     Cpu, Descent, Engine, Form, Length, Loss, Model, NetworkSpec, Norm, Objective, Part, Rng,
     Samples, Scope, Sgd, Shape, Spectral, Stream, Term, Weighted, softmax,
@@ -153,7 +153,8 @@ fn spectral_terms_agree() {
         for scope in [Scope::Flat, Scope::PerLayer] {
             for length in [Length::Exact, Length::Fast] {
                 for tau in [1.0, 0.7, 0.5, 0.1] {
-                    let spectral = Spectral { form, scope, length, tau, every: NonZeroU32::MIN, teacher };
+                    let spectral =
+                        Spectral { form, scope, length, tau, every: NonZeroU32::MIN, teacher };
                     let terms = [weighted(form, spectral)];
                     let objective = Objective { terms: &terms, ..Objective::CROSS_ENTROPY };
                     let place = format!("{form:?}, {scope:?}, {length:?}, tau {tau}");
@@ -170,7 +171,14 @@ fn terms_on_every_second_step_agree() {
     let teacher = &pair.draw(2).parameters;
     for form in FORMS {
         let (scope, length) = (Scope::PerLayer, Length::Exact);
-        let spectral = Spectral { form, scope, length, tau: 0.4, every: NonZeroU32::MIN.saturating_add(1), teacher };
+        let spectral = Spectral {
+            form,
+            scope,
+            length,
+            tau: 0.4,
+            every: NonZeroU32::MIN.saturating_add(1),
+            teacher,
+        };
         let terms = [weighted(form, spectral)];
         let objective = Objective { terms: &terms, ..Objective::CROSS_ENTROPY };
         let steps = Steps { count: 4, gradient: 2e-5, ..one_step(objective) };

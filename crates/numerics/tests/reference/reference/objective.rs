@@ -70,7 +70,9 @@ impl Description {
                 let direction = wide(direction);
                 (direction.iter().zip(&w).map(|(d, w)| d * w).sum(), direction)
             }
-            Term::Spectral(Spectral { every, .. }) if !step.is_multiple_of(u64::from(every.get())) => {
+            Term::Spectral(Spectral { every, .. })
+                if !step.is_multiple_of(u64::from(every.get())) =>
+            {
                 (0.0, vec![0.0; w.len()])
             }
             Term::Spectral(spectral) => {
