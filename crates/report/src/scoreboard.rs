@@ -178,10 +178,9 @@ fn notes(entries: &[Entry], rows: &[Row]) -> Vec<String> {
 /// How many uploads did not count, and why.
 fn refusals(row: &Row) -> String {
     let refused = counted(row.refused, "upload");
-    let reasons = row.refused_by_reason.iter().map(|(reason, count)| {
-        let reason = shortened(&one_line(reason), REASON);
-        if reason == LATE { format!("{count} too late") } else { format!("{count} {reason}") }
-    });
+    let reasons = row.refused_by_reason.iter();
+    let reasons = reasons
+        .map(|(reason, count)| format!("{count} × {}", shortened(&one_line(reason), REASON)));
     if row.refused_by_reason.get(LATE) == Some(&row.refused) {
         return format!("{refused} came too late and did not count");
     }

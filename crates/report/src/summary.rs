@@ -75,6 +75,7 @@ pub struct Row {
     /// Uploads that were refused.
     pub refused: usize,
     /// The same by reason.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub refused_by_reason: BTreeMap<String, usize>,
     /// Client phases that failed.
     pub failed_phases: usize,

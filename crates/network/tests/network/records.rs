@@ -112,7 +112,7 @@ async fn an_upload_that_is_refused_is_not_a_phase_that_failed() {
     let log = RunLog::read(&server.join(EVENTS_FILE)).unwrap();
     let row = rows(&log).remove(0);
     assert_eq!((row.failed_phases, row.refused, row.refused_by_reason["norm"]), (0, 2, 2));
-    assert!(markdown(&log).contains("2 uploads were refused and did not count (2 norm)"));
+    assert!(markdown(&log).contains("2 uploads were refused and did not count (2 × norm)"));
     let log = RunLog::read(&house.client_folder(0).join(EVENTS_FILE)).unwrap();
     let stopped = rows(&log).remove(0).stopped;
     assert_eq!(stopped.as_deref(), Some("the server has given the run up"));

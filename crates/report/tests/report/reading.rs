@@ -262,5 +262,5 @@ fn a_refusal_of_a_round_that_never_was_makes_no_round() {
     let row = rows(&log).remove(0);
     assert_eq!((row.refused, row.refused_bytes), (3, u64::MAX));
     let shown = table(&rows(&log), false);
-    assert!(shown.contains("3 uploads were refused and did not count (2 too late, 1 wrong-round)"));
+    assert!(shown.contains("3 uploads were refused and did not count (2 × late, 1 × wrong-round)"));
 }
