@@ -259,7 +259,7 @@ impl Method for FedGen {
             (parameters, adam)
         });
         generator::divide_by_class(&mut teachers);
-        let learnt = generator.learn(self, &teachers, (parameters, adam), &mut central.rng)?;
+        let learnt = generator.learn(self, &teachers, parameters, adam, &mut central.rng)?;
         server.known.extend(learnt);
         Ok(())
     }

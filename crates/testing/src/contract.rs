@@ -28,6 +28,7 @@ pub use schedules::{
     a_phase_does_the_work_that_its_method_announces, every_phase_can_be_measured,
     every_rule_is_deterministic_and_resumes_to_the_same_bits,
     wait_free_gives_the_same_models_sooner,
+    what_holds_for_a_whole_run_does_not_change_from_round_to_round,
 };
 pub use separation::the_personal_phase_leaves_the_generic_model_alone;
 
@@ -58,6 +59,7 @@ macro_rules! for_each_contract {
             training_that_diverges_is_an_event
             values_round_trip_and_damaged_ones_are_errors
             wait_free_gives_the_same_models_sooner
+            what_holds_for_a_whole_run_does_not_change_from_round_to_round
         }
     };
 }

@@ -120,7 +120,8 @@ impl Generator {
         &mut self,
         method: &FedGen,
         teachers: &[Teacher],
-        (parameters, adam): (&mut Model, &mut Adam),
+        parameters: &mut Model,
+        adam: &mut Adam,
         rng: &mut Rng,
     ) -> Result<Vec<u32>, MethodError> {
         let known: Vec<u32> = (0..self.head.classes as u32)
@@ -295,7 +296,7 @@ mod tests {
             let mut generator = Generator::new(&METHOD, &*network()).unwrap();
             let mut parameters = generator.network.init(&mut rng());
             let mut adam = Adam::new(parameters.parameters.len());
-            generator.learn(&METHOD, teachers, (&mut parameters, &mut adam), &mut rng()).unwrap();
+            generator.learn(&METHOD, teachers, &mut parameters, &mut adam, &mut rng()).unwrap();
             parameters
         };
         let as_they_are = learnt(&teachers());
@@ -323,7 +324,7 @@ mod tests {
         let before = value(&parameters);
         let mut other = Generator::new(&METHOD, &*network()).unwrap();
         for _ in 0..10 {
-            other.learn(&METHOD, &teachers, (&mut parameters, &mut adam), &mut rng()).unwrap();
+            other.learn(&METHOD, &teachers, &mut parameters, &mut adam, &mut rng()).unwrap();
         }
         assert!(value(&parameters) < 0.5 * before, "{} of {before}", value(&parameters));
     }

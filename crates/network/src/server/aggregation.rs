@@ -101,7 +101,7 @@ impl Job {
     fn sum(&self, server: &mut Value) -> Result<(), MethodError> {
         let storage = |error: NetworkError| MethodError::Storage(error.to_string());
         let mut arrivals = self.uploads.iter().map(|&(client, answered)| {
-            let kept = read_kept(&self.core, &self.received, (client, answered));
+            let kept = read_kept(&self.core, &self.received, client, answered);
             let (header, message) = kept.map_err(storage)?;
             Ok(Arrival { client, answered, samples: header.samples as f64, message })
         });

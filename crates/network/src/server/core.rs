@@ -5,6 +5,7 @@ use super::aggregation::decode_broadcast;
 use super::door::Door;
 use super::metrics::Metrics;
 use super::plan::Wiring;
+use super::vault::{Manifest, Vault};
 use super::verdict::Fault;
 use crate::error::NetworkError;
 use crate::wire::proto;
@@ -60,19 +61,19 @@ pub(crate) struct Lane {
 impl Core {
     pub(crate) fn new(
         wiring: Wiring,
-        (run, folder): (String, PathBuf),
+        vault: &Vault,
+        manifest: &Manifest,
         actor: mpsc::Sender<Message>,
-        (broadcasts, broadcast_bytes): (&BTreeMap<u64, Named>, u64),
         door: Door,
     ) -> Self {
         let clients = &wiring.settings.clients;
         let lane = |_| Lane { turn: Arc::default(), newest: watch::Sender::new(0) };
-        let limit = wiring.settings.max_upload.unwrap_or(4 * broadcast_bytes + (1 << 20));
+        let limit = wiring.settings.max_upload.unwrap_or(4 * manifest.broadcast_bytes + (1 << 20));
         Self {
             places: clients.iter().enumerate().map(|(i, name)| (name.clone(), i)).collect(),
             lanes: (0..clients.len()).map(lane).collect(),
-            run,
-            folder,
+            run: vault.run.clone(),
+            folder: vault.folder.clone(),
             actor,
             metrics: Metrics::default(),
             door,
@@ -82,7 +83,7 @@ impl Core {
             scoring: Mutex::default(),
             kept: Mutex::default(),
             sessions: AtomicU64::new(0),
-            shelf: RwLock::new(broadcasts.clone()),
+            shelf: RwLock::new(manifest.broadcasts.clone()),
             latest: Mutex::default(),
             wiring,
         }

@@ -138,9 +138,9 @@ impl RunningServer {
         let (sender, inbox) = std::sync::mpsc::channel();
         let core = Arc::new(Core::new(
             wiring,
-            (vault.run.clone(), folder),
+            &vault,
+            &manifest,
             sender,
-            (&manifest.broadcasts, manifest.broadcast_bytes),
             Door::new(names),
         ));
         let (over_sender, over) = watch::channel(Over::default());

@@ -7,7 +7,7 @@ use formant_data::Dataset;
 use formant_experiment::{Data, OneMethod, Side};
 use formant_numerics::Samples;
 use formant_runtime::event::RunStarted;
-use formant_runtime::{MethodPlan, Task};
+use formant_runtime::{MethodPlan, Scored, Task};
 use std::sync::Arc;
 
 /// The settings with everything that follows from them.
@@ -27,7 +27,11 @@ impl Wiring {
         experiment: &OneMethod,
         settings: ServerSettings,
     ) -> Result<Self, NetworkError> {
-        let dataset = load(&experiment.data)?;
+        let dataset = match experiment.evaluation.split {
+            Scored::Test => load(&experiment.data)?,
+            // Of the union of all validation sets nobody here has anything.
+            Scored::Validation => Dataset::described(experiment.data.dataset)?,
+        };
         let (task, header) = experiment.task(&dataset, Side::Server)?;
         let experiment = experiment.for_clients().to_string();
         Ok(Self { settings, task, header, test: dataset.test, experiment })

@@ -134,7 +134,7 @@ impl Federation for Service {
         file.seek(SeekFrom::Start(offset)).await?;
         let (chunks, stream) = mpsc::channel(AHEAD);
         let settings = &self.core.wiring.settings;
-        tokio::spawn(send_chunks((file, offset), settings.chunk, settings.idle_timeout, chunks));
+        tokio::spawn(send_chunks(file, offset, settings.chunk, settings.idle_timeout, chunks));
         Ok(Response::new(ReceiverStream::new(stream)))
     }
 
@@ -190,7 +190,8 @@ fn join(core: &Core, client: usize, present: Present) -> Result<(), Status> {
 /// Reads a file from an offset on, as fast as somebody takes the chunks. A reader that stalls is given
 /// up.
 async fn send_chunks(
-    (mut file, mut offset): (tokio::fs::File, u64),
+    mut file: tokio::fs::File,
+    mut offset: u64,
     size: usize,
     patience: Duration,
     chunks: mpsc::Sender<Result<proto::Chunk, Status>>,

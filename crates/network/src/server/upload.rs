@@ -198,7 +198,8 @@ fn plausible(core: &Core, client: usize, upload: &Value, broadcast: &Value) -> R
 pub(crate) fn read_kept(
     core: &Core,
     uploads: &Path,
-    (client, round): (usize, u64),
+    client: usize,
+    round: u64,
 ) -> Result<(Header, Value), NetworkError> {
     let path = uploads.join(UploadFile::whole(client, round).name());
     let fail = |source| RuntimeError::file("read", &path, source);

@@ -21,20 +21,20 @@ impl Drive<'_> {
     fn act(&mut self, client: usize, action: SessionAction, after_shared: bool) {
         match action {
             SessionAction::TrainShared { round } => {
-                let shared = self.lasting(client, (round, Phase::Shared), self.situation.now);
-                self.order(client, (round, Phase::Shared, None), shared);
+                let shared = self.lasting(client, round, Phase::Shared, self.situation.now);
+                self.order(client, round, Phase::Shared, None, shared);
                 if self.situation.sessions[client].personal_follows() {
                     // Computed together, though the client does not know of it yet.
                     let from = Time::from_seconds(shared.end);
-                    let personal = self.lasting(client, (round, Phase::Personal), from);
-                    self.order(client, (round, Phase::Personal, None), personal);
+                    let personal = self.lasting(client, round, Phase::Personal, from);
+                    self.order(client, round, Phase::Personal, None, personal);
                 }
                 self.enter(shared.end, Happening::SharedDone { client, round });
             }
             SessionAction::TrainPersonal { round, until: Until::Epochs } => {
-                let personal = self.lasting(client, (round, Phase::Personal), self.situation.now);
+                let personal = self.lasting(client, round, Phase::Personal, self.situation.now);
                 if !after_shared {
-                    self.order(client, (round, Phase::Personal, None), personal);
+                    self.order(client, round, Phase::Personal, None, personal);
                 }
                 self.enter(personal.end, Happening::PersonalDone { client, round });
             }
@@ -44,7 +44,7 @@ impl Drive<'_> {
             SessionAction::StopPersonal => self.stop_personal(client),
             SessionAction::Upload { round } => {
                 let sent = self.situation.sent(client, round).map_or(0, |(bytes, _)| *bytes);
-                let clock = self.travel(client, round, (sent, Way::Up));
+                let clock = self.travel(client, round, sent, Way::Up);
                 if let Some((_, since)) = self.situation.sent(client, round) {
                     *since = Time::from_seconds(clock.start);
                 }
@@ -53,7 +53,7 @@ impl Drive<'_> {
                 self.situation.agenda.enter_drawn(at, self.draw(client, round), upload);
             }
             SessionAction::ReportFailure { round } => {
-                let clock = self.travel(client, round, (0, Way::Up));
+                let clock = self.travel(client, round, 0, Way::Up);
                 self.enter(clock.end, Happening::Failed { client, round });
             }
             SessionAction::End => {}
@@ -73,7 +73,7 @@ impl Drive<'_> {
             samples = 0;
         }
         let clock = Span { start, end: start + equipment.compute(samples as f64 * cost) };
-        self.order(client, (round, Phase::Personal, Some(batches)), clock);
+        self.order(client, round, Phase::Personal, Some(batches), clock);
         self.enter(clock.end, Happening::PersonalDone { client, round });
     }
 
@@ -81,7 +81,9 @@ impl Drive<'_> {
     fn order(
         &mut self,
         client: usize,
-        (round, phase, batches): (u64, Phase, Option<u64>),
+        round: u64,
+        phase: Phase,
+        batches: Option<u64>,
         clock: Span,
     ) {
         self.situation.busy[client] += clock.end - clock.start;
@@ -103,7 +105,7 @@ impl Drive<'_> {
     }
 
     /// From when to when a phase of fixed epochs lasts.
-    pub(super) fn lasting(&self, client: usize, (round, phase): (u64, Phase), from: Time) -> Span {
+    pub(super) fn lasting(&self, client: usize, round: u64, phase: Phase, from: Time) -> Span {
         let desk = self.course.plan.desk(self.course.method, client);
         let work = desk.samples(round as usize, phase) as f64 * desk.cost(round as usize, phase);
         let start = from.seconds();
@@ -118,7 +120,7 @@ impl Drive<'_> {
     }
 
     /// From when to when some bytes are on their way. A link carries one thing after the other.
-    pub(super) fn travel(&mut self, client: usize, round: u64, (bytes, way): (u64, Way)) -> Span {
+    pub(super) fn travel(&mut self, client: usize, round: u64, bytes: u64, way: Way) -> Span {
         let address = 2 * round + u64::from(way == Way::Up);
         let mut rng = Rng::new(self.course.plan.seed, Stream::Equipment, address, client as u64);
         let seconds = self.equipment(client).transfer(bytes, way, &mut rng);
@@ -131,7 +133,8 @@ impl Drive<'_> {
 
     pub(super) fn log_receipt(
         &self,
-        (client, round): (usize, u64),
+        client: usize,
+        round: u64,
         bytes: u64,
         clock: Span,
         recorder: &mut Recorder<'_>,

@@ -115,7 +115,7 @@ impl Drive<'_> {
                 if sent.is_none() && self.situation.sessions[client].personal_follows() {
                     // It was counted, and will not be.
                     let personal =
-                        self.lasting(client, (round, Phase::Personal), self.situation.now);
+                        self.lasting(client, round, Phase::Personal, self.situation.now);
                     self.situation.busy[client] -= personal.end - personal.start;
                 }
                 if let Some(bytes) = sent {
@@ -185,8 +185,8 @@ impl Drive<'_> {
             match action {
                 Action::Broadcast { client, round, role } => {
                     let bytes = self.broadcasts.bytes();
-                    let clock = self.travel(client, round, (bytes, Way::Down));
-                    self.log_receipt((client, round), bytes, clock, recorder)?;
+                    let clock = self.travel(client, round, bytes, Way::Down);
+                    self.log_receipt(client, round, bytes, clock, recorder)?;
                     self.enter(clock.end, Happening::Received { client, round, role });
                 }
                 Action::Accept { client, round } => {
@@ -201,7 +201,7 @@ impl Drive<'_> {
                     self.tell_client(client, SessionEvent::Acknowledged { round });
                 }
                 Action::Refuse { client, round, reason } => {
-                    self.refuse((client, round), reason, recorder)?;
+                    self.refuse(client, round, reason, recorder)?;
                 }
                 Action::Aggregate { round, uploads } => {
                     milestone = Some(self.aggregate(round, &uploads)?);
@@ -250,7 +250,8 @@ impl Drive<'_> {
 
     fn refuse(
         &mut self,
-        (client, round): (usize, u64),
+        client: usize,
+        round: u64,
         reason: Refusal,
         recorder: &mut Recorder<'_>,
     ) -> Result<(), RuntimeError> {

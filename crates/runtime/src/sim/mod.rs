@@ -239,7 +239,7 @@ impl Course<'_> {
         let (gm, pm) = drive.situation.ready();
         evaluated.clock = self.is_timed().then_some(Ready { gm, pm });
         if let Some(gm) = evaluated.gm {
-            self.remember(&mut drive.best, (round, gm.accuracy), &generic)?;
+            self.remember(&mut drive.best, round, gm.accuracy, &generic)?;
         }
         recorder.record(&Event::Evaluated(evaluated))?;
         Ok((generic, written))

@@ -68,7 +68,8 @@ impl Course<'_> {
     pub(super) fn remember(
         &self,
         best: &mut Option<Best>,
-        (round, accuracy): (usize, f64),
+        round: usize,
+        accuracy: f64,
         model: &Model,
     ) -> Result<(), RuntimeError> {
         let is_better = best.as_ref().is_none_or(|best| accuracy > best.accuracy);

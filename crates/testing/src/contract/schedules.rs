@@ -33,6 +33,18 @@ fn without_times(mut fate: Fate) -> (Fate, Ready) {
     (fate, *clocks.last().unwrap())
 }
 
+/// Whether there is a personal phase, and whether uploads may be stale, is asked once for all rounds.
+pub fn what_holds_for_a_whole_run_does_not_change_from_round_to_round(subject: &Subject) {
+    for case in subject.cases() {
+        let plan = case.plan();
+        let hints = |round| plan.methods[0].method.hints(Moment { round, rounds: plan.rounds });
+        let lasting = |round| (hints(round).personal_phase, hints(round).stale_uploads);
+        for round in 2..=plan.rounds {
+            assert_eq!(lasting(round), lasting(1), "{case:?}, round {round}");
+        }
+    }
+}
+
 /// Compute-and-wait, wait-free and no clock at all give the same models; with a personal phase, wait-free gives
 /// them sooner.
 pub fn wait_free_gives_the_same_models_sooner(subject: &Subject) {
