@@ -136,13 +136,7 @@ impl RunningServer {
             None => None,
         };
         let (sender, inbox) = std::sync::mpsc::channel();
-        let core = Arc::new(Core::new(
-            wiring,
-            &vault,
-            &manifest,
-            sender,
-            Door::new(names),
-        ));
+        let core = Arc::new(Core::new(wiring, &vault, &manifest, sender, Door::new(names)));
         let (over_sender, over) = watch::channel(Over::default());
         let (ended, actor_end) = oneshot::channel();
         let actor = Actor::new(core.clone(), vault, manifest, inbox, over_sender)?;

@@ -114,8 +114,7 @@ impl Drive<'_> {
                 };
                 if sent.is_none() && self.situation.sessions[client].personal_follows() {
                     // It was counted, and will not be.
-                    let personal =
-                        self.lasting(client, round, Phase::Personal, self.situation.now);
+                    let personal = self.lasting(client, round, Phase::Personal, self.situation.now);
                     self.situation.busy[client] -= personal.end - personal.start;
                 }
                 if let Some(bytes) = sent {
