@@ -60,7 +60,6 @@ pub struct Experiment {
 
 impl Experiment {
     /// Checks settings. What is wrong is named as it would be in a file.
-    #[expect(clippy::needless_pass_by_value, reason = "they become the experiment")]
     pub fn new(settings: Settings) -> Result<Self, ExperimentError> {
         let file = settings.write()?;
         let Settings { methods, training, .. } = settings;
