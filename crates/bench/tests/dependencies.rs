@@ -1,5 +1,6 @@
 //! What the workspace depends on: licences, sources and duplicates as deny.toml has them, and the walls between the
-//! crates as docs/ARCHITECTURE.md has them. For whoever has no cargo-deny, which takes longer to build than Formant.
+//! crates as docs/ARCHITECTURE.md has them. For whoever has no cargo-deny, which is no part of a
+//! Rust toolchain.
 
 #![expect(clippy::unwrap_used, reason = "what a test cannot do without, it may insist on")]
 
