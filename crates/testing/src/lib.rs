@@ -46,6 +46,7 @@ pub use contract::contract;
 pub use folder::{Fate, Folder, StopAfter, run};
 pub use problem::{
     DENSE, DIVERGES, WITH_BUFFERS, experiment, federation, plan, plan_with_a_client_that_diverges,
+    timed,
 };
 pub use subject::{Case, Subject};
 

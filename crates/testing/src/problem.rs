@@ -2,9 +2,10 @@
 
 use formant_data::{Dataset, Federation, Images, Normalisation, Partition, PartitionPlan, Samples};
 use formant_experiment::Experiment;
+use formant_federation::Schedule;
 use formant_methods::Zoo;
 use formant_numerics::Shape;
-use formant_runtime::RunPlan;
+use formant_runtime::{Profile, RunPlan};
 use std::fmt::Write as _;
 use std::sync::{Arc, LazyLock};
 
@@ -123,4 +124,22 @@ pub fn plan_with_a_client_that_diverges(zoo: &Zoo, method: &str) -> RunPlan {
     clients.insert(DIVERGES, odd);
     let federation = Federation { dataset: Arc::new(dataset), clients };
     experiment(zoo, &[method], "name = \"logistic\"").plan_on(federation).unwrap()
+}
+
+/// Devices and links on which everything takes time, and for everybody another one.
+const TIMED: Profile = Profile {
+    samples_per_second: 40.0,
+    device_spread: 0.7,
+    up: 20_000.0,
+    down: 50_000.0,
+    link_spread: 0.4,
+    latency: 0.05,
+    jitter: 0.1,
+    loss: 0.02,
+};
+
+/// Gives a plan a schedule, and a virtual clock on which everything takes time.
+pub fn timed(plan: &mut RunPlan, schedule: Schedule) {
+    plan.profile = TIMED;
+    plan.protocol.schedule = schedule;
 }

@@ -3,26 +3,9 @@
 
 use crate::standard::case;
 use formant_federation::{Late, Refusal, Schedule, Until};
+use formant_runtime::Profile;
 use formant_runtime::event::{Event, Phase, Ready};
-use formant_runtime::{Profile, RunPlan};
-use formant_testing::{DENSE, Fate, Folder, run};
-
-/// Devices and links on which everything takes time, and for everybody another one.
-const TIMED: Profile = Profile {
-    samples_per_second: 40.0,
-    device_spread: 0.7,
-    up: 20_000.0,
-    down: 50_000.0,
-    link_spread: 0.4,
-    latency: 0.05,
-    jitter: 0.1,
-    loss: 0.02,
-};
-
-fn timed(plan: &mut RunPlan, schedule: Schedule) {
-    plan.profile = TIMED;
-    plan.protocol.schedule = schedule;
-}
+use formant_testing::{DENSE, Fate, Folder, run, timed};
 
 /// A fate without its times, and its last time.
 fn without_times(mut fate: Fate) -> (Fate, Ready) {

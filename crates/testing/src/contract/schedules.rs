@@ -1,30 +1,13 @@
 //! Schedules, stragglers and the virtual clock: who waits for whom changes the time, and the models
 //! only where it must.
 
-use crate::{Case, Fate, Folder, Subject, run};
+use crate::{Case, Fate, Folder, Subject, run, timed};
 use core::time::Duration;
 use formant_federation::{Late, Schedule, Until};
 use formant_methods::Moment;
 use formant_runtime::event::{Event, Phase, Ready};
 use formant_runtime::sim::Outcome;
-use formant_runtime::{Pacer, Profile, RunPlan, median_client};
-
-/// Devices and links on which everything takes time, and for everybody another one.
-const TIMED: Profile = Profile {
-    samples_per_second: 40.0,
-    device_spread: 0.7,
-    up: 20_000.0,
-    down: 50_000.0,
-    link_spread: 0.4,
-    latency: 0.05,
-    jitter: 0.1,
-    loss: 0.02,
-};
-
-fn timed(plan: &mut RunPlan, schedule: Schedule) {
-    plan.profile = TIMED;
-    plan.protocol.schedule = schedule;
-}
+use formant_runtime::{Pacer, RunPlan, median_client};
 
 /// A fate without its times, and its last time.
 fn without_times(mut fate: Fate) -> (Fate, Ready) {
