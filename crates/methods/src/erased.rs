@@ -300,7 +300,7 @@ impl<M: Method> ErasedMethod for Erased<M> {
             return foreign(format!("vectors of {lengths:?} numbers"), format!("{expected:?}"));
         }
         if !vectors.iter().all(|vector| vector::all_finite(vector)) {
-            return foreign("values that are not finite".into(), "finite numbers".into());
+            return foreign("values that are not finite".into(), "a finite model".into());
         }
         match self.method.upload_fault(upload, network) {
             Some(fault) => foreign(fault, "an upload of this federation".into()),

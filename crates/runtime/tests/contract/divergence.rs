@@ -12,9 +12,14 @@ use formant_testing::{ByHand, DENSE, DIVERGES, Folder, plan_with_a_client_that_d
 const ABSURD: f32 = 1e30;
 
 fn failures(events: &[Event]) -> Vec<(usize, usize, Phase)> {
+    failures_by(events, "diverged at step")
+}
+
+/// All failures, each of which must name this cause.
+fn failures_by(events: &[Event], cause: &str) -> Vec<(usize, usize, Phase)> {
     let failed = events.iter().filter_map(|event| match event {
         Event::ClientFailed { round, client, phase, error, .. } => {
-            assert!(error.contains("diverged at step"), "{error}");
+            assert!(error.contains(cause), "{error}");
             Some((*round, *client, *phase))
         }
         _ => None,
@@ -53,16 +58,18 @@ fn a_method_stops_with_a_reason_when_nobody_is_left() {
 
 #[test]
 fn a_failed_shared_phase_takes_back_what_it_did_to_the_state() {
-    for memory in [0, u64::MAX] {
+    for (memory, sends) in [(0, false), (u64::MAX, false), (0, true), (u64::MAX, true)] {
         let mut plan = plan_of(&["name = \"ditto\""], DENSE);
         plan.memory = memory;
         let mut by_hand = ByHand::new(&plan);
         by_hand.round();
         let after_one_round = by_hand.fingerprint();
-        plan.methods[0].method = spoiler::from_round(2);
+        plan.methods[0].method = spoiler::from_round(2, sends);
         let folder = Folder::new();
         folder.run(&plan).unwrap();
-        assert_eq!(failures(&folder.events()).len(), 5);
+        // What could not be aggregated is its client's failure, and does not end the run.
+        let cause = if sends { "values that are not finite" } else { "diverged at step" };
+        assert_eq!(failures_by(&folder.events(), cause).len(), 5);
         assert_eq!(folder.result().fingerprints, [after_one_round]);
     }
 }

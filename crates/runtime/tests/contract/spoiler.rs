@@ -8,29 +8,41 @@ use formant_numerics::{Model, NumericsError, Term};
 use serde::Deserialize;
 use std::sync::Arc;
 
-/// Ditto, whose shared phase trains the personal model and then diverges, from some round on.
+/// Ditto, whose shared phase trains the personal model and then, from some round on, diverges or sends what
+/// cannot be aggregated.
 #[derive(Debug, Deserialize)]
 struct Spoiler {
     fails_from: usize,
+    sends: bool,
 }
 
 const ENTRY: Entry = Entry {
     name: "spoiler",
     title: "Spoiler",
     personal: true,
-    keys: &[Key {
-        name: "fails_from",
-        symbol: "",
-        kind: Kind::Integer { min: 1, max: 1_000 },
-        default: Default::Required,
-        help: "the first round that fails",
-    }],
+    keys: &[
+        Key {
+            name: "fails_from",
+            symbol: "",
+            kind: Kind::Integer { min: 1, max: 1_000 },
+            default: Default::Required,
+            help: "the first round that fails",
+        },
+        Key {
+            name: "sends",
+            symbol: "",
+            kind: Kind::Flag,
+            default: Default::Required,
+            help: "whether it notices nothing and sends a model that is not finite",
+        },
+    ],
     ..Entry::of::<Spoiler>("")
 };
 
-/// The method, failing from a round on.
-pub(crate) fn from_round(fails_from: i64) -> Arc<dyn ErasedMethod> {
-    let table = toml::Table::from_iter([("fails_from".to_owned(), fails_from.into())]);
+/// The method, failing from a round on: it notices, or it sends a model that is not finite.
+pub(crate) fn from_round(fails_from: i64, sends: bool) -> Arc<dyn ErasedMethod> {
+    let keys = [("fails_from".to_owned(), fails_from.into()), ("sends".to_owned(), sends.into())];
+    let table = toml::Table::from_iter(keys);
     ENTRY.build(&table).unwrap().method
 }
 
@@ -47,6 +59,10 @@ impl Averaging for Spoiler {
         local.sgd(&mut w, &[])?;
         if local.at().round >= self.fails_from {
             self.train_personal(client, got, &w, local)?;
+            if self.sends {
+                w.parameters[0] = f32::NAN;
+                return Ok(w);
+            }
             let step = local.meter().steps;
             return Err(NumericsError::Diverged { step, what: "everything" }.into());
         }
