@@ -22,6 +22,19 @@ pub struct Dataset {
     pub train: Arc<dyn Samples>,
     /// The global test set, of which nothing reaches a client.
     pub test: Arc<dyn Samples>,
+    /// Whose the training samples are, where the data say so.
+    pub owners: Option<Arc<Owners>>,
+    /// What was decided about the data that its files do not say, for whoever runs an experiment on it.
+    pub remarks: Vec<String>,
+}
+
+/// Whose samples these are: clients that exist already.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Owners {
+    /// What the clients are called.
+    pub names: Vec<String>,
+    /// The client of each sample, as an index into the names.
+    pub of: Vec<u32>,
 }
 
 impl Dataset {
@@ -56,6 +69,8 @@ impl Dataset {
             class_names: entry.description().class_names,
             train: none.clone(),
             test: none,
+            owners: None,
+            remarks: Vec::new(),
         })
     }
 
@@ -110,7 +125,9 @@ impl Dataset {
                 );
             }
         }
-        Ok(Self { name: name.into(), shape: train.shape(), classes, class_names, train, test })
+        let (name, shape) = (name.into(), train.shape());
+        let (owners, remarks) = (None, Vec::new());
+        Ok(Self { name, shape, classes, class_names, train, test, owners, remarks })
     }
 }
 

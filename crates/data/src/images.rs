@@ -2,6 +2,7 @@
 
 use crate::DataError;
 use formant_numerics::{Normalisation, Samples, Shape};
+use std::borrow::Cow;
 
 /// Labelled images of one shape.
 ///
@@ -110,8 +111,8 @@ impl Samples for Images {
         &self.normalisation
     }
 
-    fn bytes(&self, i: usize) -> Option<&[u8]> {
-        Some(self.pixels(i))
+    fn bytes(&self, i: usize) -> Option<Cow<'_, [u8]>> {
+        Some(Cow::Borrowed(self.pixels(i)))
     }
 
     fn gather(&self, indices: &[u32], out: &mut [f32]) {

@@ -48,7 +48,7 @@ mod source;
 mod split;
 
 pub use catalogue::{CATALOGUE, CatalogueEntry, Description, description};
-pub use dataset::Dataset;
+pub use dataset::{Dataset, Owners};
 pub use error::DataError;
 pub use federation::{ClientData, Federation, Split};
 pub use folder::data_dir;

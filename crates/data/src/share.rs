@@ -110,7 +110,7 @@ impl Share {
                     found: "its samples are not bytes".into(),
                     remedy: "only images can be written as a share".into(),
                 })?;
-                portion.pixels.extend_from_slice(bytes);
+                portion.pixels.extend_from_slice(&bytes);
                 portion.labels.push(samples.label(index as usize) as u16);
             }
             Ok::<_, DataError>(portion)

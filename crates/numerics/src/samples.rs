@@ -2,6 +2,7 @@
 
 use crate::Shape;
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 
 /// Labelled samples of one shape, from which batches are gathered. What they are made of (bytes, floats, a
 /// mapped file) is known to nobody but the implementation.
@@ -43,7 +44,7 @@ pub trait Samples: Send + Sync + std::fmt::Debug {
     }
 
     /// The raw bytes of sample `i`, channel after channel, if samples are kept as bytes.
-    fn bytes(&self, _i: usize) -> Option<&[u8]> {
+    fn bytes(&self, _i: usize) -> Option<Cow<'_, [u8]>> {
         None
     }
 }

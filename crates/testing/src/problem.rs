@@ -21,7 +21,8 @@ static DIGITS: LazyLock<Arc<Dataset>> = LazyLock::new(|| {
     let halved = |images: &dyn Samples, count: usize| {
         let mut pixels = Vec::new();
         for i in 0..count {
-            let rows = images.bytes(i).unwrap().chunks_exact(28).step_by(2);
+            let bytes = images.bytes(i).unwrap();
+            let rows = bytes.chunks_exact(28).step_by(2);
             pixels.extend(rows.flat_map(|row| row.iter().step_by(2)));
         }
         let labels = images.labels()[..count].to_vec();
@@ -102,7 +103,7 @@ pub fn plan_with_a_client_that_diverges(zoo: &Zoo, method: &str) -> RunPlan {
     let lifted = |images: &dyn Samples, lit: std::ops::Range<usize>| {
         let mut pixels = Vec::new();
         for i in 0..images.len() {
-            pixels.extend_from_slice(images.bytes(i).unwrap());
+            pixels.extend_from_slice(&images.bytes(i).unwrap());
             pixels.extend([if lit.contains(&i) { 255 } else { 0 }; 196]);
         }
         let normalisation = [Normalisation::NONE, Normalisation::new(0.0, 1e-20)];

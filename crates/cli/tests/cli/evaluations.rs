@@ -103,7 +103,7 @@ fn refusals() {
     terminal.save(0, "a.png");
     terminal.save(0, "flat/a.png");
     terminal.save(0, "mixed/letters/a.png");
-    let image = DIGITS.test.bytes(0).unwrap();
+    let image = &*DIGITS.test.bytes(0).unwrap();
     fs::write(terminal.path("alone-images-idx3-ubyte"), idx(&[1, 28, 28], image)).unwrap();
     fs::write(terminal.path("b-images-idx3-ubyte"), idx(&[1, 28, 28], image)).unwrap();
     fs::write(terminal.path("b-labels-idx1-ubyte"), idx(&[1], &[10])).unwrap();

@@ -3,6 +3,7 @@
 use super::share::Memory;
 use super::{Names, Source, refusal};
 use crate::{DataError, Dataset, Split};
+use std::borrow::Cow;
 use std::path::Path;
 
 /// Opens the global test set or the training images of a dataset.
@@ -21,7 +22,7 @@ pub(crate) fn open(name: &str, dir: Option<&Path>, split: Split) -> Result<Sourc
     };
     // Every dataset of the catalogue is kept as bytes.
     let bytes = (0..images.len()).filter_map(|i| images.bytes(i));
-    let pixels = bytes.flatten().copied().collect();
+    let pixels = bytes.flat_map(Cow::into_owned).collect();
     Ok(Source {
         origin: name.to_owned(),
         format: "dataset",

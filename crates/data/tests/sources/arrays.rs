@@ -318,7 +318,7 @@ fn a_known_dataset_is_its_test_set() {
     assert_eq!(source.labels().unwrap(), digits.test.labels());
     let mut stream = source.stream(digits.shape, 1).unwrap();
     let chunk = stream.next(100).unwrap().unwrap();
-    assert_eq!(&chunk.pixels[99 * 784..], digits.test.bytes(99).unwrap());
+    assert_eq!(&chunk.pixels[99 * 784..], &*digits.test.bytes(99).unwrap());
     assert_eq!(Source::known("mnist-small", None, Split::Train).unwrap().len(), 8_000);
     assert!(Source::known("mnist-small", None, Split::Validation).is_err());
 }

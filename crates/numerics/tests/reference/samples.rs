@@ -61,6 +61,6 @@ fn all_that_a_network_sees_of_samples_is_the_same() {
     });
     assert_eq!(a, b);
     // Only bytes can be given back as bytes, and only they are normalised on the way out.
-    assert_eq!(images.bytes(4).map(<[u8]>::len), Some(SHAPE.len()));
+    assert_eq!(images.bytes(4).map(|bytes| bytes.len()), Some(SHAPE.len()));
     assert_eq!((floats.bytes(4), floats.normalisation()), (None, &[][..]));
 }
