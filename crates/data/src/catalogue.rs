@@ -1,6 +1,6 @@
 //! The datasets that are known by name.
 
-use crate::{DataError, Normalisation};
+use crate::{DataError, Description, Normalisation, Values};
 use formant_numerics::Shape;
 
 /// One dataset of the catalogue.
@@ -139,6 +139,8 @@ impl CatalogueEntry {
             shape: self.shape,
             class_names: self.class_names.iter().map(ToString::to_string).collect(),
             normalisation: self.normalisation.to_vec(),
+            values: Values::Bytes,
+            schema: None,
         }
     }
 }
@@ -148,17 +150,6 @@ impl PartialEq for CatalogueEntry {
     fn eq(&self, other: &Self) -> bool {
         self.name == other.name
     }
-}
-
-/// What is known of a dataset without its files.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Description {
-    /// The shape of one image.
-    pub shape: Shape,
-    /// A name for every class.
-    pub class_names: Vec<String>,
-    /// One normalisation per channel.
-    pub normalisation: Vec<Normalisation>,
 }
 
 /// What is known of a dataset of the [`CATALOGUE`] without its files. A client that holds its own

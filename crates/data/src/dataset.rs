@@ -2,7 +2,9 @@
 
 use crate::catalogue::{CatalogueEntry, Format};
 use crate::folder::Folder;
-use crate::{DataError, Images, cifar, data_dir, embedded, idx};
+use crate::{
+    DataError, Description, Floats, Images, Schema, Values, cifar, data_dir, embedded, idx,
+};
 use formant_numerics::{Samples, Shape};
 use std::path::Path;
 use std::sync::Arc;
@@ -22,6 +24,10 @@ pub struct Dataset {
     pub train: Arc<dyn Samples>,
     /// The global test set, of which nothing reaches a client.
     pub test: Arc<dyn Samples>,
+    /// What samples are made of.
+    pub values: Values,
+    /// How a row becomes a sample, of data that come as a table.
+    pub schema: Option<Schema>,
     /// Whose the training samples are, where the data say so.
     pub owners: Option<Arc<Owners>>,
     /// What was decided about the data that its files do not say, for whoever runs an experiment on it.
@@ -58,20 +64,40 @@ impl Dataset {
         Self::from_parts(entry.name, class_names, train, test)
     }
 
-    /// What is known of a dataset without its files: shape and classes, and no image.
-    pub fn described(entry: &CatalogueEntry) -> Result<Self, DataError> {
-        let normalisation = entry.normalisation;
-        let none = Arc::new(Images::new(entry.shape, Vec::new(), Vec::new(), normalisation)?);
+    /// A dataset of which nothing is there but its description.
+    pub fn described(
+        name: impl Into<String>,
+        description: &Description,
+    ) -> Result<Self, DataError> {
+        description.check()?;
+        let Description { shape, class_names, normalisation, values, schema } = description.clone();
+        let none: Arc<dyn Samples> = match values {
+            Values::Bytes => Arc::new(Images::new(shape, Vec::new(), Vec::new(), &normalisation)?),
+            Values::Floats => Arc::new(Floats::new(shape, Vec::new(), Vec::new(), &normalisation)?),
+        };
         Ok(Self {
-            name: entry.name.into(),
-            shape: entry.shape,
-            classes: entry.classes,
-            class_names: entry.description().class_names,
+            name: name.into(),
+            shape,
+            classes: class_names.len(),
+            class_names,
             train: none.clone(),
             test: none,
+            values,
+            schema,
             owners: None,
             remarks: Vec::new(),
         })
+    }
+
+    /// What is known of it without its samples.
+    pub fn description(&self) -> Description {
+        Description {
+            shape: self.shape,
+            class_names: self.class_names.clone(),
+            normalisation: self.train.normalisation().to_vec(),
+            values: self.values,
+            schema: self.schema.clone(),
+        }
     }
 
     /// A dataset made in memory. The number of names is the number of classes.
@@ -95,6 +121,16 @@ impl Dataset {
         train: impl Samples + 'static,
         test: impl Samples + 'static,
     ) -> Result<Self, DataError> {
+        Self::assemble(name.into(), class_names, Arc::new(train), Arc::new(test))
+    }
+
+    /// The same of samples of any kind.
+    pub(crate) fn assemble(
+        name: String,
+        class_names: Vec<String>,
+        train: Arc<dyn Samples>,
+        test: Arc<dyn Samples>,
+    ) -> Result<Self, DataError> {
         let refuse =
             |key, value: String, remedy: String| Err(DataError::Parts { key, value, remedy });
         let classes = class_names.len();
@@ -115,7 +151,6 @@ impl Dataset {
                 format!("the training images have the shape {}; use one for both", train.shape()),
             );
         }
-        let (train, test): (Arc<dyn Samples>, Arc<dyn Samples>) = (Arc::new(train), Arc::new(test));
         for (key, images) in [("train.labels()", &train), ("test.labels()", &test)] {
             if let Some(i) = (0..images.len()).find(|&i| images.label(i) >= classes) {
                 return refuse(
@@ -125,9 +160,19 @@ impl Dataset {
                 );
             }
         }
-        let (name, shape) = (name.into(), train.shape());
-        let (owners, remarks) = (None, Vec::new());
-        Ok(Self { name, shape, classes, class_names, train, test, owners, remarks })
+        let values = if train.bytes(0).is_some() { Values::Bytes } else { Values::Floats };
+        Ok(Self {
+            name,
+            shape: train.shape(),
+            classes,
+            class_names,
+            train,
+            test,
+            values,
+            schema: None,
+            owners: None,
+            remarks: Vec::new(),
+        })
     }
 }
 

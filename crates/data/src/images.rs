@@ -1,6 +1,7 @@
 //! Labelled images as bytes, normalised on the way out.
 
 use crate::DataError;
+use crate::store::Store;
 use formant_numerics::{Normalisation, Samples, Shape};
 use std::borrow::Cow;
 
@@ -24,7 +25,7 @@ use std::borrow::Cow;
 #[derive(Clone)]
 pub struct Images {
     shape: Shape,
-    pixels: Vec<u8>,
+    pixels: Store<u8>,
     labels: Vec<u16>,
     normalisation: Vec<Normalisation>,
     /// One table per channel.
@@ -39,45 +40,18 @@ impl Images {
         labels: Vec<u16>,
         normalisation: &[Normalisation],
     ) -> Result<Self, DataError> {
-        let refuse =
-            |key, value: String, remedy: String| Err(DataError::Parts { key, value, remedy });
-        if shape.is_empty() {
-            return refuse("shape", shape.to_string(), "every extent must be at least 1".into());
-        }
-        if labels.len().checked_mul(shape.len()) != Some(pixels.len()) {
-            return refuse(
-                "pixels.len()",
-                pixels.len().to_string(),
-                format!(
-                    "{} labels of shape {shape} need {} pixels each",
-                    labels.len(),
-                    shape.len()
-                ),
-            );
-        }
-        if u32::try_from(labels.len()).is_err() {
-            return refuse(
-                "labels.len()",
-                labels.len().to_string(),
-                format!("samples are numbered with 32 bits: keep at most {}", u32::MAX),
-            );
-        }
-        if normalisation.len() != shape.channels {
-            return refuse(
-                "normalisation.len()",
-                normalisation.len().to_string(),
-                format!("give one normalisation for each of the {} channels", shape.channels),
-            );
-        }
-        if let Some(bad) =
-            normalisation.iter().find(|n| !(n.mean.is_finite() && n.std.is_finite() && n.std > 0.0))
-        {
-            return refuse(
-                "normalisation",
-                format!("{bad:?}"),
-                "the mean must be finite, the standard deviation finite and positive".into(),
-            );
-        }
+        Self::over(shape, pixels.into(), labels, normalisation)
+    }
+
+    /// The same over pixels that lie anywhere.
+    pub(crate) fn over(
+        shape: Shape,
+        pixels: Store<u8>,
+        labels: Vec<u16>,
+        normalisation: &[Normalisation],
+    ) -> Result<Self, DataError> {
+        check_count(shape, pixels.as_slice().len(), labels.len(), "pixels.len()")?;
+        check_normalisation(shape, normalisation)?;
         let tables = normalisation.iter().map(|n| n.table()).collect();
         Ok(Self { shape, pixels, labels, normalisation: normalisation.to_vec(), tables })
     }
@@ -90,7 +64,7 @@ impl Images {
     /// The bytes of image `i`, channel after channel. Panics when there is no such image.
     pub fn pixels(&self, i: usize) -> &[u8] {
         let size = self.shape.len();
-        &self.pixels[i * size..(i + 1) * size]
+        &self.pixels.as_slice()[i * size..(i + 1) * size]
     }
 }
 
@@ -140,6 +114,55 @@ impl Samples for Images {
     fn gather_labels(&self, indices: &[u32], out: &mut Vec<u32>) {
         out.clear();
         out.extend(indices.iter().map(|&index| u32::from(self.labels[index as usize])));
+    }
+}
+
+/// An error unless there are as many values as samples of a shape need.
+pub(crate) fn check_count(
+    shape: Shape,
+    values: usize,
+    samples: usize,
+    key: &'static str,
+) -> Result<(), DataError> {
+    let refuse = |key, value: String, remedy: String| Err(DataError::Parts { key, value, remedy });
+    if shape.is_empty() {
+        return refuse("shape", shape.to_string(), "every extent must be at least 1".into());
+    }
+    if samples.checked_mul(shape.len()) != Some(values) {
+        let needed = format!("{samples} labels of shape {shape} need {} each", shape.len());
+        return refuse(key, values.to_string(), needed);
+    }
+    if u32::try_from(samples).is_err() {
+        return refuse(
+            "labels.len()",
+            samples.to_string(),
+            format!("samples are numbered with 32 bits: keep at most {}", u32::MAX),
+        );
+    }
+    Ok(())
+}
+
+/// An error unless every channel has a usable normalisation.
+pub(crate) fn check_normalisation(
+    shape: Shape,
+    normalisation: &[Normalisation],
+) -> Result<(), DataError> {
+    let refuse = |key, value: String, remedy: String| Err(DataError::Parts { key, value, remedy });
+    if normalisation.len() != shape.channels {
+        return refuse(
+            "normalisation.len()",
+            normalisation.len().to_string(),
+            format!("give one normalisation for each of the {} channels", shape.channels),
+        );
+    }
+    let usable = |n: &&Normalisation| n.mean.is_finite() && n.std.is_finite() && n.std > 0.0;
+    match normalisation.iter().find(|n| !usable(n)) {
+        None => Ok(()),
+        Some(bad) => refuse(
+            "normalisation",
+            format!("{bad:?}"),
+            "the mean must be finite, the standard deviation finite and positive".into(),
+        ),
     }
 }
 

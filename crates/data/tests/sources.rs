@@ -7,7 +7,7 @@ mod arrays;
 #[path = "sources/pictures.rs"]
 mod pictures;
 
-use formant_data::{Chunk, DataError, Source, SourceOptions};
+use formant_data::{Chunk, DataError, Source, SourceOptions, Wanted};
 use formant_numerics::Shape;
 use std::path::Path;
 
@@ -18,7 +18,7 @@ fn open(path: &Path) -> Result<Source, DataError> {
 /// All pixels of a source in a shape.
 fn read(source: &Source, shape: Shape) -> Result<Chunk, DataError> {
     let mut all = Chunk::default();
-    let mut stream = source.stream(shape, 3)?;
+    let mut stream = source.stream(Wanted::pixels(shape), 3)?;
     // Small chunks, so that there are several.
     while let Some(chunk) = stream.next(2) {
         let chunk = chunk?;

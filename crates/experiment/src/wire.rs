@@ -78,6 +78,8 @@ impl Experiment {
             network: self.network.complete(dataset.shape),
             input: dataset.shape,
             normalisation: dataset.train.normalisation().to_vec(),
+            values: dataset.values,
+            schema: dataset.schema.clone(),
             classes: dataset.class_names.clone(),
             dataset: dataset.name.clone(),
             experiment: self.name.clone(),

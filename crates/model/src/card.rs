@@ -1,7 +1,7 @@
 //! What a model file says about itself.
 
 use crate::ModelError;
-use formant_data::Normalisation;
+use formant_data::{Normalisation, Schema, Values, Wanted};
 use formant_numerics::{NetworkSpec, Shape, Tape};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -22,6 +22,12 @@ pub struct Card {
     pub input: Shape,
     /// One for each channel, of pixel values scaled to `[0, 1]`.
     pub normalisation: Vec<Normalisation>,
+    /// What samples are made of.
+    #[serde(default, skip_serializing_if = "Values::are_bytes")]
+    pub values: Values,
+    /// How a row of a table becomes a sample, of a model for tables.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub schema: Option<Schema>,
     /// A name for every class, in the order of the logits.
     pub classes: Vec<String>,
     /// The data that it was trained on.
@@ -86,6 +92,8 @@ impl Default for Card {
             network: NetworkSpec::named(""),
             input: Shape::new(0, 0, 0),
             normalisation: Vec::new(),
+            values: Values::Bytes,
+            schema: None,
             classes: Vec::new(),
             dataset: String::new(),
             experiment: String::new(),
@@ -98,6 +106,11 @@ impl Default for Card {
 }
 
 impl Card {
+    /// What samples have to be for the model.
+    pub fn wanted(&self) -> Wanted {
+        Wanted { shape: self.input, values: self.values }
+    }
+
     /// The network that the model belongs to; `origin` is what an error calls the file.
     pub fn build(&self, origin: &str) -> Result<Arc<Tape>, ModelError> {
         let refuse = |found: String| ModelError::Malformed {

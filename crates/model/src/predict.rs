@@ -111,7 +111,7 @@ impl Predictor {
         let most = (CHUNK_BYTES / self.card.input.len()).min(CHUNK_IMAGES);
         let most = (most / BATCH).max(1) * BATCH;
         let mut fitting = Fitting::default();
-        let mut stream = source.stream(self.card.input, threads).map_err(fail)?;
+        let mut stream = source.stream(self.card.wanted(), threads).map_err(fail)?;
         while let Some(chunk) = stream.next(most) {
             let chunk = chunk.map_err(fail)?;
             let probabilities = self.probabilities(chunk.pixels, threads)?;

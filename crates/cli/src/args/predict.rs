@@ -65,6 +65,7 @@ impl SourceArgs {
             images_key: self.images_key.clone(),
             labels_key: self.labels_key.clone(),
             skip_bad: self.skip_bad,
+            ..SourceOptions::default()
         }
     }
 

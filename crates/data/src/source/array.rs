@@ -2,9 +2,9 @@
 
 use super::npz::Entry;
 use super::share::{check_channels, place};
-use super::{Chunk, Content, Reader, refusal};
-use crate::DataError;
+use super::{Chunk, Content, Reader, Wanted, refusal};
 use crate::share::file_error;
+use crate::{DataError, Values};
 use flate2::read::MultiGzDecoder;
 use formant_numerics::Shape;
 use std::fs::File;
@@ -206,11 +206,11 @@ impl Array {
     pub(crate) fn check_images(&self) -> Result<(), DataError> {
         let row = self.extents.iter().skip(1);
         let bytes = row.fold(self.element.size as u128, |a, &b| a.saturating_mul(b as u128));
-        if !matches!(self.extents.len(), 3 | 4) || bytes == 0 {
+        if !matches!(self.extents.len(), 2..=4) || bytes == 0 {
             return Err(refusal(
                 &self.origin,
                 format!("the extents {:?} are not those of images", self.extents),
-                "give (n, height, width), (n, channels, height, width) or (n, height, width, channels)",
+                "give (n, features), (n, height, width), (n, channels, height, width) or (n, height, width, channels)",
             ));
         }
         if bytes > MOST_IMAGE_BYTES as u128 {
@@ -230,11 +230,18 @@ impl Array {
         Ok(())
     }
 
+    /// Bytes of images are pixels; whatever else there is are numbers.
+    pub(crate) fn values(&self) -> Values {
+        let bytes = (self.element.kind, self.element.size) == (b'u', 1);
+        if bytes && self.extents.len() > 2 { Values::Bytes } else { Values::Floats }
+    }
+
     /// How the images lie, where the extents leave no doubt.
     pub(crate) fn arrangement(&self) -> Option<Arrangement> {
         let first = |shape| Some(Arrangement { shape, channels_last: false });
         let colours = |extent: usize| matches!(extent, 1 | 3 | 4);
         match *self.extents.as_slice() {
+            [_, features] => first(Shape::new(features, 1, 1)),
             [_, height, width] => first(Shape::new(1, height, width)),
             [_, a, b, c] if colours(a) && !colours(c) => first(Shape::new(a, b, c)),
             [_, a, b, c] if colours(c) && !colours(a) => {
@@ -267,11 +274,18 @@ impl Array {
 }
 
 impl Content for Array {
-    fn reader(&self, shape: Shape, _threads: usize) -> Result<Box<dyn Reader>, DataError> {
-        let Arrangement { shape: own, channels_last } = self.arrangement_for(shape)?;
-        check_channels(own, shape, &self.origin)?;
+    fn reader(&self, wanted: Wanted, _threads: usize) -> Result<Box<dyn Reader>, DataError> {
+        let Arrangement { shape: own, channels_last } = self.arrangement_for(wanted.shape)?;
+        check_channels(own, wanted.shape, &self.origin)?;
+        if wanted.values == Values::Floats && own != wanted.shape {
+            return Err(refusal(
+                &self.origin,
+                format!("samples of {own} where {} is wanted", wanted.shape),
+                "only pixels are resized: give an array of that shape",
+            ));
+        }
         let stream = self.bytes()?;
-        Ok(Box::new(Rows { array: self.clone(), own, channels_last, shape, stream, next: 0 }))
+        Ok(Box::new(Rows { array: self.clone(), own, channels_last, wanted, stream, next: 0 }))
     }
 }
 
@@ -280,7 +294,7 @@ struct Rows {
     array: Array,
     own: Shape,
     channels_last: bool,
-    shape: Shape,
+    wanted: Wanted,
     stream: Box<dyn Read + Send>,
     next: usize,
 }
@@ -290,11 +304,16 @@ impl Reader for Rows {
         let mut raw = vec![0; self.own.len() * self.array.element.size];
         for row in self.next..self.array.len().min(self.next + most) {
             self.stream.read_exact(&mut raw).map_err(|error| self.array.broken(row, &error))?;
-            let mut image = self.pixels(row, &raw)?;
-            if self.channels_last {
-                image = planar(&image, self.own);
+            match self.wanted.values {
+                Values::Bytes => {
+                    let image = self.planar(self.pixels(row, &raw)?);
+                    place(&image, self.own, self.wanted.shape, chunk);
+                }
+                Values::Floats => {
+                    let numbers = self.planar(self.numbers(row, &raw)?);
+                    chunk.floats.extend_from_slice(&numbers);
+                }
             }
-            place(&image, self.own, self.shape, chunk);
             chunk.indices.push(row);
             self.next = row + 1;
         }
@@ -306,6 +325,36 @@ impl Reader for Rows {
 }
 
 impl Rows {
+    /// Channel after channel instead of pixel after pixel.
+    fn planar<T: Copy>(&self, sample: Vec<T>) -> Vec<T> {
+        if !self.channels_last {
+            return sample;
+        }
+        let channels = self.own.channels;
+        let of = |c| sample.iter().skip(c).step_by(channels).copied();
+        (0..channels).flat_map(of).collect()
+    }
+
+    /// The numbers as they are.
+    fn numbers(&self, row: usize, raw: &[u8]) -> Result<Vec<f32>, DataError> {
+        let element = self.array.element;
+        let number = |bytes: &[u8]| {
+            let value = match element.value(bytes) {
+                Number::Whole(value) => value as f32,
+                Number::Real(value) => value as f32,
+            };
+            if value.is_finite() { Ok(value) } else { Err(value) }
+        };
+        let numbers: Result<Vec<f32>, f32> = raw.chunks_exact(element.size).map(number).collect();
+        numbers.map_err(|value| {
+            refusal(
+                format!("{}[{row}]", self.array.origin),
+                format!("{value} is not a number that can be trained on"),
+                "replace it, in Python numpy.nan_to_num(array)",
+            )
+        })
+    }
+
     /// Whole numbers are bytes; others are fractions of white.
     fn pixels(&self, row: usize, raw: &[u8]) -> Result<Vec<u8>, DataError> {
         let element = self.array.element;
@@ -336,12 +385,6 @@ impl Rows {
             refusal(format!("{}[{row}]", self.array.origin), found, remedy)
         })
     }
-}
-
-/// Channel after channel instead of pixel after pixel.
-fn planar(image: &[u8], shape: Shape) -> Vec<u8> {
-    let channels = 0..shape.channels;
-    channels.flat_map(|c| image.iter().skip(c).step_by(shape.channels).copied()).collect()
 }
 
 #[cfg(test)]

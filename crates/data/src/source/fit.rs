@@ -49,6 +49,41 @@ impl Fitting {
     }
 }
 
+/// The largest side to which pictures of different sizes are brought if nobody says how large they should
+/// be: on a processor, training on larger ones takes hours.
+const MOST_SIDE: usize = 64;
+
+/// A shape for pictures, and what is done to them unless all have it.
+pub(crate) type Suitable = (Shape, Option<String>);
+
+/// A shape for pictures of these sizes, with or without colours; nothing if there are none.
+pub(crate) fn suitable(seen: &[(Size, bool)], wanted: Option<Size>) -> Option<Suitable> {
+    let (first, _) = *seen.first()?;
+    let colour = seen.iter().any(|(_, colour)| *colour);
+    let shape = |size: Size| Shape::new(if colour { 3 } else { 1 }, size.height, size.width);
+    let alike = seen.iter().all(|(size, _)| *size == first);
+    let shown = |size: Size| format!("{}x{}", size.width, size.height);
+    let done = |size| format!("pictures are cropped in the middle and resized to {}", shown(size));
+    if let Some(size) = wanted {
+        return Some((shape(size), (!alike || size != first).then(|| done(size))));
+    }
+    if alike && first.width.max(first.height) <= MOST_SIDE {
+        return Some((shape(first), None));
+    }
+    let mut sides: Vec<usize> = seen.iter().map(|(size, _)| size.height.min(size.width)).collect();
+    sides.sort_unstable();
+    let median = sides[sides.len() / 2];
+    // Halved often enough by a network's pooling, whatever it is.
+    let side = if median < 8 { median.max(1) } else { (median / 8 * 8).min(MOST_SIDE) };
+    let size = Size { height: side, width: side };
+    let sizes = if alike {
+        format!("all have {}", shown(first))
+    } else {
+        format!("they have different sizes, the median of the shorter sides is {median}")
+    };
+    Some((shape(size), Some(format!("{} ({sizes}); data.size chooses another size", done(size)))))
+}
+
 /// Appends a picture in the wanted shape, channel after channel: colours converted, the middle of it
 /// cut out in the wanted proportion, then resized with an antialiasing (triangle) filter.
 ///

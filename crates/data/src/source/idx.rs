@@ -1,10 +1,43 @@
 //! IDX files of any shape, plain or compressed with gzip, labels in a file next to them.
 
 use super::array::{Array, Element, Place, opened};
-use super::{Names, Problem, Source, SourceOptions, npy, refusal};
+use super::format::{Format, Parts};
+use super::sight::Sight;
+use super::{Problem, Source, SourceOptions, npy, refusal};
 use crate::DataError;
 use std::io::Read;
 use std::path::{Path, PathBuf};
+
+pub(crate) const FORMAT: Format = Format {
+    name: "IDX",
+    summary: "NAME-images-idx3-ubyte beside NAME-labels-idx1-ubyte, of any shape, plain or .gz",
+    is_it: |sight| sight.kind() == Some(super::Kind::Idx),
+    open: |sight, options| Ok(Parts { train: open(&sight.path, options)?, test: None }),
+};
+
+pub(crate) const FOLDER_FORMAT: Format = Format {
+    name: "IDX folder",
+    summary: "train-images-*, train-labels-*, and t10k-* or test-* for the test set",
+    is_it: |sight| images_of(sight, &["train"]).is_some(),
+    open: |sight, options| {
+        let part = |words: &[&str]| {
+            images_of(sight, words).map(|name| open(&sight.path.join(name), options)).transpose()
+        };
+        match part(&["train"])? {
+            Some(train) => Ok(Parts { train, test: part(&["t10k", "test"])? }),
+            None => Err(sight.unknown()),
+        }
+    },
+};
+
+/// The file of images of a part.
+fn images_of<'s>(sight: &'s Sight, words: &[&str]) -> Option<&'s str> {
+    let is_it = |name: &&String| {
+        let opening = words.iter().any(|word| name.starts_with(&format!("{word}-images")));
+        opening && name.contains("-idx")
+    };
+    sight.entries.iter().find(is_it).map(String::as_str)
+}
 
 /// Opens a file of images and finds its labels.
 pub(crate) fn open(path: &Path, options: &SourceOptions) -> Result<Source, DataError> {
@@ -29,14 +62,9 @@ pub(crate) fn source(
     labels: Result<Vec<u16>, Problem>,
 ) -> Source {
     Source {
-        origin: array.origin.clone(),
-        format,
-        len: array.len(),
         shape: array.arrangement().map(|images| images.shape),
-        labels,
-        class_names: None,
-        names: Names::Numbered,
-        content: Box::new(array),
+        values: array.values(),
+        ..Source::new(array.origin.clone(), format, array.len(), labels, array)
     }
 }
 

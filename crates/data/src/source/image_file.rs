@@ -1,10 +1,11 @@
 //! PNG, JPEG, WebP and BMP files, each one picture.
 
-use super::fit::{Fitting, Picture, fit};
-use super::{Chunk, Content, Reader, refusal};
+use super::fit::{self, Fitting, Picture, fit};
+use super::share::check_bytes;
+use super::{Chunk, Content, Reader, Suitable, Wanted, refusal};
 use crate::DataError;
 use crate::share::file_error;
-use formant_numerics::Shape;
+use formant_numerics::{Shape, Size};
 use image::{DynamicImage, ImageDecoder, ImageError, ImageReader, Limits};
 use std::fs::File;
 use std::io::BufReader;
@@ -33,7 +34,9 @@ pub(crate) struct Files {
 }
 
 impl Content for Files {
-    fn reader(&self, shape: Shape, threads: usize) -> Result<Box<dyn Reader>, DataError> {
+    fn reader(&self, wanted: Wanted, threads: usize) -> Result<Box<dyn Reader>, DataError> {
+        let shape = wanted.shape;
+        check_bytes(wanted, "the images")?;
         if !matches!(shape.channels, 1 | 3) {
             let path = self.paths.first().map_or(Path::new(""), PathBuf::as_path);
             return Err(refusal(
@@ -46,6 +49,31 @@ impl Content for Files {
         let threads = threads.clamp(1, MOST_THREADS);
         Ok(Box::new(Decoder { paths, skip_bad, shape, threads, next: 0 }))
     }
+
+    fn suitable(&self, size: Option<Size>) -> Result<Option<Suitable>, DataError> {
+        let step = self.paths.len().div_ceil(LOOKED_AT).max(1);
+        let mut seen = Vec::new();
+        for path in self.paths.iter().step_by(step) {
+            match extents(path) {
+                Ok(found) => seen.push(found),
+                Err(_) if self.skip_bad => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(fit::suitable(&seen, size))
+    }
+}
+
+/// How many files are looked at to find a size that suits them.
+const LOOKED_AT: usize = 256;
+
+/// Height, width and whether there are colours, from a file's header.
+fn extents(path: &Path) -> Result<(Size, bool), DataError> {
+    let reader = opened(path)?;
+    let decoder = reader.into_decoder().map_err(|error| explained(path, error))?;
+    let (width, height) = decoder.dimensions();
+    let size = Size { height: height as usize, width: width as usize };
+    Ok((size, decoder.color_type().has_color()))
 }
 
 struct Decoder {
@@ -105,13 +133,7 @@ fn decode_all(paths: &[PathBuf], shape: Shape, threads: usize) -> Vec<Decoded> {
 
 /// Reads one picture as people see it: turned as its EXIF entry says, without its alpha channel.
 pub(crate) fn decode(path: &Path) -> Result<Picture, DataError> {
-    let file = File::open(path).map_err(|source| file_error("read", path, source))?;
-    let mut reader = ImageReader::new(BufReader::new(file))
-        .with_guessed_format()
-        .map_err(|source| file_error("read", path, source))?;
-    let mut limits = Limits::default();
-    limits.max_alloc = Some(MOST_BYTES);
-    reader.limits(limits);
+    let reader = opened(path)?;
     let image = (|| {
         let mut decoder = reader.into_decoder()?;
         if decoder.total_bytes() > MOST_BYTES {
@@ -128,6 +150,17 @@ pub(crate) fn decode(path: &Path) -> Result<Picture, DataError> {
         Ok(Err((width, height))) => Err(too_large(path, &format!("{width}x{height} pixels"))),
         Err(error) => Err(explained(path, error)),
     }
+}
+
+fn opened(path: &Path) -> Result<ImageReader<BufReader<File>>, DataError> {
+    let file = File::open(path).map_err(|source| file_error("read", path, source))?;
+    let mut reader = ImageReader::new(BufReader::new(file))
+        .with_guessed_format()
+        .map_err(|source| file_error("read", path, source))?;
+    let mut limits = Limits::default();
+    limits.max_alloc = Some(MOST_BYTES);
+    reader.limits(limits);
+    Ok(reader)
 }
 
 fn pixels(image: DynamicImage) -> Picture {

@@ -1,15 +1,24 @@
 //! A folder of image files, whose subfolders are classes.
 
+use super::format::{Format, Parts};
 use super::image_file::{EXTENSIONS, Files, is_named_so};
+use super::sight::Sight;
 use super::{Names, Problem, Source, SourceOptions, refusal};
 use crate::share::file_error;
-use crate::{DataError, Split};
-use std::collections::HashSet;
+use crate::{DataError, Owners, Split};
+use std::collections::{BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Deeper folders are not looked into: a chain of links may have no end.
 const DEEPEST: usize = 32;
+
+pub(crate) const FORMAT: Format = Format {
+    name: "image folder",
+    summary: "CLASS/*.png, or train/CLASS/* and test/CLASS/* (or val); PNG, JPEG, WebP or BMP",
+    is_it: |sight| sight.is_folder(),
+    open: open_parts,
+};
 
 /// Opens a folder: all images in it and below, by name. A folder of `train` and `test` (or `val`)
 /// stands for the one that is wanted.
@@ -20,22 +29,88 @@ pub(crate) fn open(path: &Path, options: &SourceOptions) -> Result<Source, DataE
     if found.images.is_empty() {
         return Err(nothing(&root, &found));
     }
-    let labels = labels(&root, &found.images);
-    let paths = Arc::new(found.images);
+    source(&root, found.images, options)
+}
+
+/// A source of the images below a folder, in their order.
+fn source(root: &Path, images: Vec<PathBuf>, options: &SourceOptions) -> Result<Source, DataError> {
+    let owners = owners(root, &images, options)?;
+    let labels = levels(root, &images, usize::from(owners.is_some()));
+    let paths = Arc::new(images);
     let (labels, class_names) = match labels {
         Ok((labels, names)) => (Ok(labels), Some(names)),
         Err(why) => (Err(why), None),
     };
-    Ok(Source {
-        origin: root.display().to_string(),
-        format: "image folder",
-        len: paths.len(),
-        shape: None,
-        labels,
-        class_names,
-        names: Names::Paths(paths.clone()),
-        content: Box::new(Files { paths, skip_bad: options.skip_bad }),
-    })
+    let names = Names::Paths(paths.clone());
+    let files = Files { paths, skip_bad: options.skip_bad };
+    let origin = root.display().to_string();
+    let source = Source::new(origin, "image folder", files.paths.len(), labels, files);
+    Ok(Source { class_names, owners, names, ..source })
+}
+
+/// The folder of the first level says whose an image is, if that is wanted.
+fn owners(
+    root: &Path,
+    images: &[PathBuf],
+    options: &SourceOptions,
+) -> Result<Option<Owners>, DataError> {
+    match options.client.as_deref() {
+        None => return Ok(None),
+        Some("folder") => {}
+        Some(other) => {
+            return Err(refusal(
+                root.display(),
+                format!("a folder of images has no column {other:?} that says whose they are"),
+                "set data.client = \"folder\" if the first level of folders are the clients: CLIENT/CLASS/IMAGE.png",
+            ));
+        }
+    }
+    match levels(root, images, 0) {
+        Ok((of, names)) => Ok(Some(Owners { names, of: of.into_iter().map(u32::from).collect() })),
+        Err((found, remedy)) => Err(refusal(root.display(), found, &remedy)),
+    }
+}
+
+/// The parts of a folder to train on.
+fn open_parts(sight: &Sight, options: &SourceOptions) -> Result<Parts, DataError> {
+    let train = training_part(&sight.path, Split::Train, options)?;
+    let test = training_part(&sight.path, Split::Test, options)?;
+    let test = match test {
+        Some(test) => Some(test),
+        None => training_part(&sight.path, Split::Validation, options)?,
+    };
+    match train {
+        Some(train) => Ok(Parts { train, test }),
+        None => {
+            let whole = SourceOptions { split: Split::All, ..options.clone() };
+            Ok(Parts { train: by_name(&sight.path, &whole)?, test: None })
+        }
+    }
+}
+
+/// A part of a folder that has this part beside others.
+fn training_part(
+    path: &Path,
+    split: Split,
+    options: &SourceOptions,
+) -> Result<Option<Source>, DataError> {
+    let options = SourceOptions { split, ..options.clone() };
+    match part(path, split) {
+        Ok(root) if root != *path => Ok(Some(by_name(&root, &options)?)),
+        _ => Ok(None),
+    }
+}
+
+/// Images in the order of their own names, whatever folder they are in: what was numbered before it was
+/// sorted into folders comes in its old order.
+fn by_name(root: &Path, options: &SourceOptions) -> Result<Source, DataError> {
+    let mut found = Found::default();
+    walk(root, 0, &mut found)?;
+    if found.images.is_empty() {
+        return Err(nothing(root, &found));
+    }
+    found.images.sort_by(|a, b| (a.file_name(), a).cmp(&(b.file_name(), b)));
+    source(root, found.images, options)
 }
 
 /// The words by which folders and arrays name a part.
@@ -129,31 +204,37 @@ fn nothing(root: &Path, found: &Found) -> DataError {
 
 type Classes = (Vec<u16>, Vec<String>);
 
-/// The class of each image is the folder of the first level in which it lies.
-fn labels(root: &Path, images: &[PathBuf]) -> Result<Classes, Problem> {
-    let mut names: Vec<String> = Vec::new();
-    let mut labels = Vec::with_capacity(images.len());
+/// For each image the folder of a level in which it lies, as an index into the folders' sorted names.
+fn levels(root: &Path, images: &[PathBuf], level: usize) -> Result<Classes, Problem> {
+    let folder = |image: &PathBuf| {
+        let mut parts = image.strip_prefix(root).unwrap_or(image).components().skip(level);
+        let (folder, rest) = (parts.next(), parts.next());
+        rest.and(folder).map(|folder| folder.as_os_str().to_string_lossy().into_owned())
+    };
+    let mut names = BTreeSet::new();
     for image in images {
-        let mut parts = image.strip_prefix(root).unwrap_or(image).components();
-        let (Some(class), Some(_)) = (parts.next(), parts.next()) else {
+        let Some(name) = folder(image) else {
+            let [what, layout] = match level {
+                0 => ["names its class", "CLASS/IMAGE.png"],
+                _ => ["names its class, in one that names its client", "CLIENT/CLASS/IMAGE.png"],
+            };
             return Err((
-                format!("{} is not in a folder that names its class", image.display()),
-                "put every image into a folder that is named after its class: CLASS/IMAGE.png"
-                    .to_owned(),
+                format!("{} is not in a folder that {what}", image.display()),
+                format!("put every image into a folder that {what}: {layout}"),
             ));
         };
-        let class = class.as_os_str().to_string_lossy();
-        // Images come folder by folder.
-        if names.last().is_none_or(|last| *last != class) {
-            names.push(class.into_owned());
-        }
-        let Ok(label) = u16::try_from(names.len() - 1) else {
-            return Err((
-                format!("it has more than {} folders of classes", u16::MAX),
-                "name a folder with fewer classes".to_owned(),
-            ));
-        };
-        labels.push(label);
+        names.insert(name);
     }
-    Ok((labels, names))
+    if names.len() > usize::from(u16::MAX) + 1 {
+        return Err((
+            format!("it has {} folders of classes", names.len()),
+            format!("name a folder with at most {} of them", usize::from(u16::MAX) + 1),
+        ));
+    }
+    let names: Vec<String> = names.into_iter().collect();
+    let place = |image: &PathBuf| {
+        let found = folder(image).and_then(|name| names.binary_search(&name).ok());
+        found.unwrap_or_default() as u16
+    };
+    Ok((images.iter().map(place).collect(), names))
 }

@@ -1,7 +1,7 @@
 //! A dataset of the catalogue.
 
 use super::share::Memory;
-use super::{Names, Source, refusal};
+use super::{Source, refusal};
 use crate::{DataError, Dataset, Split};
 use std::borrow::Cow;
 use std::path::Path;
@@ -23,14 +23,10 @@ pub(crate) fn open(name: &str, dir: Option<&Path>, split: Split) -> Result<Sourc
     // Every dataset of the catalogue is kept as bytes.
     let bytes = (0..images.len()).filter_map(|i| images.bytes(i));
     let pixels = bytes.flat_map(Cow::into_owned).collect();
+    let content = Memory { shape: images.shape(), pixels };
     Ok(Source {
-        origin: name.to_owned(),
-        format: "dataset",
-        len: images.len(),
         shape: Some(images.shape()),
-        labels: Ok(images.labels()),
         class_names: Some(dataset.class_names),
-        names: Names::Numbered,
-        content: Box::new(Memory { shape: images.shape(), pixels }),
+        ..Source::new(name.to_owned(), "dataset", images.len(), Ok(images.labels()), content)
     })
 }

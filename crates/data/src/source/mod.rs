@@ -6,6 +6,7 @@
 
 mod array;
 mod fit;
+mod format;
 mod idx;
 mod image_file;
 mod image_folder;
@@ -13,16 +14,17 @@ mod known;
 mod npy;
 mod npz;
 mod share;
+mod sight;
 
 pub use fit::Fitting;
+use fit::Suitable;
+pub use format::{FORMATS, Format, Parts};
 
-use crate::share::file_error;
-use crate::{DataError, Split};
-use formant_numerics::Shape;
+use crate::{DataError, Normalisation, Owners, Schema, Split, Values};
+use formant_numerics::{Shape, Size};
 use image::ImageFormat;
 use image_file::Files;
-use std::fs::File;
-use std::io::Read;
+use sight::Sight;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -40,21 +42,35 @@ pub struct SourceOptions {
     pub images_key: Option<String>,
     /// The array of labels in an `.npz` file.
     pub labels_key: Option<String>,
+    /// The column of a table that holds the labels, or the array of an `.npz` file.
+    pub label: Option<String>,
+    /// Whose samples these are: the column of a table, or `folder` if the first level of folders says so.
+    pub client: Option<String>,
+    /// The size to which pictures are brought; without it, one that suits them.
+    pub size: Option<Size>,
     /// Leave out image files that cannot be read, instead of giving up.
     pub skip_bad: bool,
 }
 
 impl Default for SourceOptions {
     fn default() -> Self {
-        let (labels, images_key, labels_key) = (None, None, None);
-        Self { split: Split::Test, labels, images_key, labels_key, skip_bad: false }
+        Self {
+            split: Split::Test,
+            labels: None,
+            images_key: None,
+            labels_key: None,
+            label: None,
+            client: None,
+            size: None,
+            skip_bad: false,
+        }
     }
 }
 
 /// Images of a user, opened but not yet read.
 ///
 /// ```
-/// use formant_data::{Source, SourceOptions};
+/// use formant_data::{Source, SourceOptions, Wanted};
 /// use formant_numerics::Shape;
 ///
 /// let dir = tempfile::tempdir().unwrap();
@@ -64,7 +80,7 @@ impl Default for SourceOptions {
 ///
 /// let source = Source::open(&path, &SourceOptions::default())?;
 /// assert_eq!((source.len(), source.shape()), (2, Some(Shape::new(1, 1, 2))));
-/// let mut stream = source.stream(Shape::new(1, 1, 2), 1)?;
+/// let mut stream = source.stream(Wanted::pixels(Shape::new(1, 1, 2)), 1)?;
 /// let chunk = stream.next(64).unwrap()?;
 /// assert_eq!(chunk.pixels, [1, 2, 3, 4]);
 /// assert!(stream.next(64).is_none());
@@ -79,7 +95,24 @@ pub struct Source {
     labels: Result<Vec<u16>, Problem>,
     class_names: Option<Vec<String>>,
     names: Names,
+    /// What the samples are made of, if nobody asks for anything else.
+    values: Values,
+    /// Whose they are, where the source says so.
+    owners: Option<Owners>,
+    /// How samples are normalised, where that is known.
+    pub(crate) normalisation: Option<Vec<Normalisation>>,
+    /// How rows become samples, of a table.
+    schema: Option<Schema>,
     content: Box<dyn Content>,
+}
+
+/// What samples are wanted as.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Wanted {
+    /// The shape of each.
+    pub shape: Shape,
+    /// What they are made of.
+    pub values: Values,
 }
 
 /// What the images are called.
@@ -90,10 +123,22 @@ enum Names {
     Numbered,
 }
 
+impl Wanted {
+    /// Pictures of a shape.
+    pub fn pixels(shape: Shape) -> Self {
+        Self { shape, values: Values::Bytes }
+    }
+}
+
 /// The pixels of a source of some format.
 trait Content: Send + Sync {
     /// Begins to read from the first image on.
-    fn reader(&self, shape: Shape, threads: usize) -> Result<Box<dyn Reader>, DataError>;
+    fn reader(&self, wanted: Wanted, threads: usize) -> Result<Box<dyn Reader>, DataError>;
+
+    /// A shape that suits images of different sizes; none if the format has one shape for all.
+    fn suitable(&self, _size: Option<Size>) -> Result<Option<Suitable>, DataError> {
+        Ok(None)
+    }
 }
 
 /// Reads images one after another.
@@ -109,6 +154,8 @@ pub struct Chunk {
     pub indices: Vec<usize>,
     /// Their bytes, image after image and channel after channel.
     pub pixels: Vec<u8>,
+    /// The same of samples that are real numbers; one of both is empty.
+    pub floats: Vec<f32>,
     /// What had to be done to them.
     pub fitting: Fitting,
     /// Why images between them are left out.
@@ -186,18 +233,36 @@ impl Source {
             [only] => only.display().to_string(),
             _ => format!("{} image files", paths.len()),
         };
+        let why = (
+            "an image file has no label".into(),
+            "give a folder with a folder for each class: CLASS/IMAGE.png".into(),
+        );
+        let names = Names::Paths(paths.clone());
+        let files = Files { paths, skip_bad: options.skip_bad };
+        Self { names, ..Self::new(origin, "image", files.paths.len(), Err(why), files) }
+    }
+
+    /// A source of pixels of which no more is known.
+    fn new(
+        origin: String,
+        format: &'static str,
+        len: usize,
+        labels: Result<Vec<u16>, Problem>,
+        content: impl Content + 'static,
+    ) -> Self {
         Self {
-            labels: Err((
-                "an image file has no label".into(),
-                "give a folder with a folder for each class: CLASS/IMAGE.png".into(),
-            )),
             origin,
-            format: "image",
-            len: paths.len(),
+            format,
+            len,
             shape: None,
+            labels,
             class_names: None,
-            names: Names::Paths(paths.clone()),
-            content: Box::new(Files { paths, skip_bad: options.skip_bad }),
+            names: Names::Numbered,
+            values: Values::Bytes,
+            owners: None,
+            normalisation: None,
+            schema: None,
+            content: Box::new(content),
         }
     }
 
@@ -247,9 +312,24 @@ impl Source {
         self.class_names.as_deref()
     }
 
-    /// Begins to read the images, all in one shape, decoding with up to `threads` threads.
-    pub fn stream(&self, shape: Shape, threads: usize) -> Result<Stream, DataError> {
-        let reader = self.content.reader(shape, threads)?;
+    /// What the samples are made of, if nobody asks for anything else.
+    pub fn values(&self) -> Values {
+        self.values
+    }
+
+    /// Whose the samples are, where the source says so.
+    pub fn owners(&self) -> Option<&Owners> {
+        self.owners.as_ref()
+    }
+
+    /// How rows become samples, of a table.
+    pub fn schema(&self) -> Option<&Schema> {
+        self.schema.as_ref()
+    }
+
+    /// Begins to read the samples, all as they are wanted, decoding with up to `threads` threads.
+    pub fn stream(&self, wanted: Wanted, threads: usize) -> Result<Stream, DataError> {
+        let reader = self.content.reader(wanted, threads)?;
         Ok(Stream { reader, done: 0, len: self.len })
     }
 }
@@ -275,29 +355,35 @@ enum Kind {
 
 /// What a file is, by its first bytes. Its name may say anything.
 fn kind(path: &Path) -> Result<Kind, DataError> {
-    let fail = |source| file_error("read", path, source);
-    if !std::fs::metadata(path).map_err(fail)?.is_file() {
-        return Err(fail(std::io::Error::other("it is not a regular file")));
+    let sight = Sight::of(path)?;
+    sight.kind().ok_or_else(|| sight.unknown())
+}
+
+impl Sight {
+    /// What a file is, if it is one of those with a beginning of their own.
+    fn kind(&self) -> Option<Kind> {
+        match self.start.as_slice() {
+            [0x93, b'N', b'U', b'M', b'P', b'Y', ..] => Some(Kind::Npy),
+            [b'P', b'K', 3 | 5, 4 | 6, ..] => Some(Kind::Zip),
+            [0, 0, 0x08..=0x0e, 1..=8, ..] => Some(Kind::Idx),
+            [_, _, _, _, _, 0, 0, 0, b'{', ..] => Some(Kind::Safetensors),
+            start if image_format(start).is_some_and(|f| IMAGES.contains(&f)) => Some(Kind::Image),
+            _ => None,
+        }
     }
-    let mut start = Vec::new();
-    File::open(path).map_err(fail)?.take(64).read_to_end(&mut start).map_err(fail)?;
-    if start.starts_with(&[0x1f, 0x8b]) {
-        start.clear();
-        array::opened(path)?.take(64).read_to_end(&mut start).map_err(|error| {
-            let found = format!("its gzip stream is truncated or damaged ({error})");
-            refusal(path.display(), found, "take another copy of the file")
-        })?;
+
+    /// The error that it is nothing that can be used.
+    fn unknown(&self) -> DataError {
+        unknown(&self.path, &self.start, image_format(&self.start))
     }
-    let known = [ImageFormat::Png, ImageFormat::Jpeg, ImageFormat::WebP, ImageFormat::Bmp];
-    let image = image::guess_format(&start).ok();
-    match start.as_slice() {
-        [0x93, b'N', b'U', b'M', b'P', b'Y', ..] => Ok(Kind::Npy),
-        [b'P', b'K', 3 | 5, 4 | 6, ..] => Ok(Kind::Zip),
-        [0, 0, 0x08..=0x0e, 1..=8, ..] => Ok(Kind::Idx),
-        [_, _, _, _, _, 0, 0, 0, b'{', ..] => Ok(Kind::Safetensors),
-        _ if image.is_some_and(|format| known.contains(&format)) => Ok(Kind::Image),
-        bytes => Err(unknown(path, bytes, image)),
-    }
+}
+
+/// The formats of pictures that are read.
+const IMAGES: [ImageFormat; 4] =
+    [ImageFormat::Png, ImageFormat::Jpeg, ImageFormat::WebP, ImageFormat::Bmp];
+
+fn image_format(start: &[u8]) -> Option<ImageFormat> {
+    image::guess_format(start).ok()
 }
 
 fn unknown(path: &Path, start: &[u8], image: Option<ImageFormat>) -> DataError {

@@ -1,13 +1,39 @@
 //! NumPy's `.npy` files, and the same within `.npz` archives.
 
 use super::array::{Array, Element, Place, opened};
+use super::format::{Format, Parts};
 use super::{Source, SourceOptions, idx, refusal};
 use crate::DataError;
 use std::io::Read;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The longest header; NumPy's own have about a hundred bytes.
 const MOST_HEADER: usize = 64 << 10;
+
+pub(crate) const FORMAT: Format = Format {
+    name: "NumPy array",
+    summary: "an .npy file of images or rows, its labels in NAME-labels.npy or y….npy beside it",
+    is_it: |sight| sight.kind() == Some(super::Kind::Npy),
+    open: |sight, options| {
+        let labels = options.labels.clone().or_else(|| beside(&sight.path));
+        let options = SourceOptions { labels, ..options.clone() };
+        Ok(Parts { train: open(&sight.path, &options)?, test: None })
+    },
+};
+
+/// Where the labels of `x_train.npy` or `images.npy` are: `y_train.npy`, `labels.npy`.
+fn beside(path: &Path) -> Option<PathBuf> {
+    let name = path.file_name()?.to_str()?;
+    let stem = name.strip_suffix(".npy")?;
+    let capital = name.strip_prefix('X').or_else(|| name.strip_prefix('x'));
+    let names = [
+        Some(format!("{stem}-labels.npy")),
+        Some(format!("{stem}_labels.npy")),
+        capital.map(|rest| format!("y{rest}")),
+        name.contains("images").then(|| name.replace("images", "labels")),
+    ];
+    names.into_iter().flatten().map(|name| path.with_file_name(name)).find(|path| path.is_file())
+}
 
 /// Opens a file of images, whose labels are in another one.
 pub(crate) fn open(path: &Path, options: &SourceOptions) -> Result<Source, DataError> {

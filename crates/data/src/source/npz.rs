@@ -1,11 +1,12 @@
 //! NumPy's `.npz` archives: arrays of images and labels, each with a name.
 
 use super::array::{Array, Place};
+use super::format::{Format, Parts};
 use super::image_folder::words;
 use super::npy::{self, Header};
 use super::{Source, SourceOptions, idx, refusal};
-use crate::DataError;
 use crate::share::file_error;
+use crate::{DataError, Split};
 use flate2::Crc;
 use flate2::read::DeflateDecoder;
 use std::fs::File;
@@ -25,6 +26,27 @@ const PAIRS: [(&str, &str); 8] = [
     ("images", "targets"),
     ("arr_0", "arr_1"),
 ];
+
+pub(crate) const FORMAT: Format = Format {
+    name: "NumPy archive",
+    summary: "an .npz file with images or rows and labels: x and y, or x_train, y_train, x_test, y_test",
+    is_it: |sight| sight.kind() == Some(super::Kind::Zip),
+    open: |sight, options| {
+        let entries = entries(&sight.path)?;
+        let part = |split| {
+            let labels_key = options.labels_key.clone().or_else(|| options.label.clone());
+            SourceOptions { split, labels_key, ..options.clone() }
+        };
+        let has = |split| {
+            let names: Vec<String> = of_part(split).map(|(images, _)| images).collect();
+            entries.iter().any(|entry| names.contains(&entry.key))
+        };
+        let train = open(&sight.path, &part(Split::Train))?;
+        let test = has(Split::Test) && has(Split::Train);
+        let test = test.then(|| open(&sight.path, &part(Split::Test))).transpose()?;
+        Ok(Parts { train, test })
+    },
+};
 
 /// Opens an archive: the arrays that are named, or else those of the usual names.
 pub(crate) fn open(path: &Path, options: &SourceOptions) -> Result<Source, DataError> {
@@ -71,15 +93,19 @@ pub(crate) fn open(path: &Path, options: &SourceOptions) -> Result<Source, DataE
 /// Names of images and labels in the order in which they are tried.
 fn candidates(options: &SourceOptions) -> Vec<(String, String)> {
     let plain = PAIRS.iter().map(|(x, y)| (x.to_string(), y.to_string()));
-    let parts = words(options.split).iter().flat_map(|word| {
+    plain.chain(of_part(options.split)).collect()
+}
+
+/// The names of a part's arrays.
+fn of_part(split: Split) -> impl Iterator<Item = (String, String)> {
+    words(split).iter().flat_map(|word| {
         [
             (format!("{word}_images"), format!("{word}_labels")),
             (format!("images_{word}"), format!("labels_{word}")),
             (format!("x_{word}"), format!("y_{word}")),
             (format!("X_{word}"), format!("y_{word}")),
         ]
-    });
-    plain.chain(parts).collect()
+    })
 }
 
 fn array(entry: Arc<Entry>) -> Result<Array, DataError> {

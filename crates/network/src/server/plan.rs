@@ -30,7 +30,10 @@ impl Wiring {
         let dataset = match experiment.evaluation.split {
             Scored::Test => load(&experiment.data)?,
             // Of the union of all validation sets nobody here has anything.
-            Scored::Validation => Dataset::described(experiment.data.dataset)?,
+            Scored::Validation => Dataset::described(
+                experiment.data.dataset.name,
+                &experiment.data.dataset.description(),
+            )?,
         };
         let (task, header) = experiment.task(&dataset, Side::Server)?;
         let experiment = experiment.for_clients().to_string();
@@ -45,7 +48,7 @@ impl Wiring {
 /// The dataset's shape and classes, and its test images if they can be had: only they are needed, to
 /// score the GM.
 fn load(data: &Data) -> Result<Dataset, NetworkError> {
-    let described = Dataset::described(data.dataset)?;
+    let described = Dataset::described(data.dataset.name, &data.dataset.description())?;
     match Dataset::load(data.dataset.name, data.dir.as_deref()) {
         Ok(loaded) => Ok(Dataset { test: loaded.test, ..described }),
         Err(error) => {

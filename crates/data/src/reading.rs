@@ -1,0 +1,322 @@
+//! From data that a user has to samples: one pass over them, into memory or into a file.
+
+use crate::source::{Parts, Source, Wanted};
+use crate::statistics::Statistics;
+use crate::{
+    DataError, Dataset, Description, Floats, Images, Owners, Samples, SourceOptions, Values,
+};
+use formant_numerics::{Rng, Stream};
+use std::path::Path;
+use std::sync::Arc;
+
+/// Samples that are read before the next ones are.
+const CHUNK: usize = 1_024;
+/// Bytes of them at most.
+const CHUNK_BYTES: usize = 64 << 20;
+
+/// How data of a user are read.
+#[derive(Debug, Clone)]
+pub struct Reading {
+    /// What cannot be seen from the files themselves.
+    pub options: SourceOptions,
+    /// The share of each class that becomes the global test set, if the data have none.
+    pub test_fraction: f64,
+    /// Threads that decode.
+    pub threads: usize,
+    /// Bytes that samples may take in memory, if there is a limit.
+    pub memory: Option<u64>,
+}
+
+impl Default for Reading {
+    fn default() -> Self {
+        let options = SourceOptions::default();
+        Self { options, test_fraction: TEST_FRACTION, threads: 1, memory: None }
+    }
+}
+
+/// [`Reading::test_fraction`] unless somebody says otherwise.
+pub const TEST_FRACTION: f64 = 0.2;
+
+/// Which of the two sets a sample belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Set {
+    Train,
+    Test,
+}
+
+/// Where samples go as they are read.
+pub(crate) trait Sink {
+    /// Takes one sample of pixels.
+    fn bytes(&mut self, set: Set, sample: &[u8]) -> Result<(), DataError>;
+    /// Takes one sample of real numbers.
+    fn floats(&mut self, set: Set, sample: &[f32]) -> Result<(), DataError>;
+}
+
+/// What is known once all samples have gone by.
+pub(crate) struct Outline {
+    pub(crate) description: Description,
+    /// Classes of the training and the test samples.
+    pub(crate) labels: [Vec<u16>; 2],
+    /// Whose the training samples are.
+    pub(crate) owners: Option<Owners>,
+    pub(crate) remarks: Vec<String>,
+}
+
+/// Is told how many samples of how many have been read.
+pub type Progress<'p> = &'p mut dyn FnMut(usize, usize);
+
+impl Dataset {
+    /// Reads data that a user has into memory, whatever their format.
+    ///
+    /// ```
+    /// use formant_data::{Dataset, Reading};
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let folder = dir.path();
+    /// # for (class, shade) in [("cats", 10), ("dogs", 200)] {
+    /// #     std::fs::create_dir(folder.join(class)).unwrap();
+    /// #     for i in 0..10 {
+    /// #         image::GrayImage::from_pixel(4, 4, image::Luma([shade + i])).save(folder.join(class).join(format!("{i}.png"))).unwrap();
+    /// #     }
+    /// # }
+    /// // A folder with cats/*.png and dogs/*.png.
+    /// let dataset = Dataset::read(folder, &Reading::default(), &mut |_, _| {})?;
+    /// assert_eq!(dataset.class_names, ["cats", "dogs"]);
+    /// // There is no test set, so a fifth of each class becomes one.
+    /// assert_eq!((dataset.train.len(), dataset.test.len()), (16, 4));
+    /// # Ok::<(), formant_data::DataError>(())
+    /// ```
+    pub fn read(path: &Path, reading: &Reading, progress: Progress<'_>) -> Result<Self, DataError> {
+        let parts = Parts::open(path, &reading.options)?;
+        let (wanted, remark) = parts.wanted(&reading.options)?;
+        let size = parts.len() as u64 * bytes_of(wanted);
+        if let Some(memory) = reading.memory.filter(|memory| size > *memory) {
+            return Err(DataError::Input {
+                place: path.display().to_string(),
+                found: format!(
+                    "its {} samples of {} take {} MiB in memory, and {} MiB are free",
+                    parts.len(),
+                    wanted.shape,
+                    size >> 20,
+                    memory >> 20
+                ),
+                remedy: "write it as one file that need not fit into memory: formant data import SOURCE OUT".into(),
+            });
+        }
+        let mut memory = Memory::default();
+        let outline = pour(&parts, wanted, remark, reading, &mut memory, progress)?;
+        let [train_labels, test_labels] = outline.labels;
+        let Description { shape, class_names, normalisation, values, schema } = outline.description;
+        let [train_bytes, test_bytes] = memory.bytes;
+        let [train_floats, test_floats] = memory.floats;
+        let samples: [Arc<dyn Samples>; 2] = match values {
+            Values::Bytes => [
+                Arc::new(Images::new(shape, train_bytes, train_labels, &normalisation)?),
+                Arc::new(Images::new(shape, test_bytes, test_labels, &normalisation)?),
+            ],
+            Values::Floats => [
+                Arc::new(Floats::new(shape, train_floats, train_labels, &normalisation)?),
+                Arc::new(Floats::new(shape, test_floats, test_labels, &normalisation)?),
+            ],
+        };
+        let [train, test] = samples;
+        let dataset = Self::assemble(name_of(path), class_names, train, test)?;
+        let owners = outline.owners.map(Arc::new);
+        Ok(Self { values, schema, owners, remarks: outline.remarks, ..dataset })
+    }
+}
+
+/// What data are called: their file or folder.
+pub(crate) fn name_of(path: &Path) -> String {
+    let name = path.canonicalize().unwrap_or_else(|_| path.into());
+    name.file_name().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+fn bytes_of(wanted: Wanted) -> u64 {
+    wanted.shape.len() as u64 * if wanted.values.are_bytes() { 1 } else { 4 }
+}
+
+/// Samples in memory.
+#[derive(Default)]
+struct Memory {
+    bytes: [Vec<u8>; 2],
+    floats: [Vec<f32>; 2],
+}
+
+impl Sink for Memory {
+    fn bytes(&mut self, set: Set, sample: &[u8]) -> Result<(), DataError> {
+        self.bytes[set as usize].extend_from_slice(sample);
+        Ok(())
+    }
+
+    fn floats(&mut self, set: Set, sample: &[f32]) -> Result<(), DataError> {
+        self.floats[set as usize].extend_from_slice(sample);
+        Ok(())
+    }
+}
+
+/// Reads everything once and hands it over, sample by sample.
+pub(crate) fn pour(
+    parts: &Parts,
+    wanted: Wanted,
+    remark: Option<String>,
+    reading: &Reading,
+    sink: &mut dyn Sink,
+    progress: Progress<'_>,
+) -> Result<Outline, DataError> {
+    let mut remarks: Vec<String> = remark.into_iter().collect();
+    let classes = parts.classes()?;
+    let train_labels = parts.train.labels()?;
+    let mut is_test = vec![false; train_labels.len()];
+    if parts.test.is_none() {
+        is_test = split_off(train_labels, reading.test_fraction);
+        let count = is_test.iter().filter(|is_test| **is_test).count();
+        remarks.push(match count {
+            0 => "no test set is given, and none is split off: the generic model is not scored".into(),
+            _ => format!(
+                "no test set is given: {count} of {} samples, drawn class by class, are the global test set (data.test_fraction = {}), the same for every seed",
+                train_labels.len(),
+                reading.test_fraction
+            ),
+        });
+    }
+    let mut poured = Poured {
+        sink,
+        statistics: Statistics::new(wanted.shape),
+        labels: [Vec::new(), Vec::new()],
+        of: Vec::new(),
+        done: 0,
+        total: parts.len(),
+        progress,
+    };
+    let owners = parts.train.owners();
+    let mut skipped = poured.stream(&parts.train, wanted, reading.threads, |i| {
+        let set = if is_test[i] { Set::Test } else { Set::Train };
+        (set, train_labels[i], owners.map(|owners| owners.of[i]))
+    })?;
+    if let Some(test) = &parts.test {
+        let labels = test.labels()?;
+        skipped += poured.stream(test, wanted, reading.threads, |i| {
+            (Set::Test, classes.of_test[usize::from(labels[i])], None)
+        })?;
+    }
+    if skipped > 0 {
+        remarks.push(format!("{skipped} samples that cannot be read are left out"));
+    }
+    if poured.labels[0].is_empty() {
+        return Err(DataError::Input {
+            place: parts.train.origin().to_owned(),
+            found: "no sample is left to train on".into(),
+            remedy: "give more data, or a smaller data.test_fraction".into(),
+        });
+    }
+    let known = parts.train.normalisation.clone();
+    let schema = parts.train.schema().cloned();
+    let normalisation =
+        known.unwrap_or_else(|| poured.statistics.normalisation(wanted.values, schema.as_ref()));
+    let owners = owners.map(|owners| Owners { names: owners.names.clone(), of: poured.of });
+    let labels = poured.labels;
+    let (shape, values, class_names) = (wanted.shape, wanted.values, classes.names);
+    let description = Description { shape, class_names, normalisation, values, schema };
+    Ok(Outline { description, labels, owners, remarks })
+}
+
+/// Samples on their way.
+struct Poured<'p> {
+    sink: &'p mut dyn Sink,
+    statistics: Statistics,
+    labels: [Vec<u16>; 2],
+    /// The owners of the training samples.
+    of: Vec<u32>,
+    done: usize,
+    total: usize,
+    progress: Progress<'p>,
+}
+
+impl Poured<'_> {
+    /// Reads a source; gives how many samples were left out.
+    fn stream(
+        &mut self,
+        source: &Source,
+        wanted: Wanted,
+        threads: usize,
+        place: impl Fn(usize) -> (Set, u16, Option<u32>),
+    ) -> Result<usize, DataError> {
+        let length = wanted.shape.len();
+        let most = (CHUNK_BYTES / bytes_of(wanted) as usize).clamp(1, CHUNK);
+        let (mut stream, mut skipped) = (source.stream(wanted, threads)?, 0);
+        while let Some(chunk) = stream.next(most) {
+            let chunk = chunk?;
+            skipped += chunk.skipped.len();
+            for (nth, &i) in chunk.indices.iter().enumerate() {
+                let (set, label, owner) = place(i);
+                let range = nth * length..(nth + 1) * length;
+                match wanted.values {
+                    Values::Bytes => {
+                        let sample = &chunk.pixels[range];
+                        if set == Set::Train {
+                            self.statistics.add_bytes(sample);
+                        }
+                        self.sink.bytes(set, sample)?;
+                    }
+                    Values::Floats => {
+                        let sample = &chunk.floats[range];
+                        if set == Set::Train {
+                            self.statistics.add_floats(sample);
+                        }
+                        self.sink.floats(set, sample)?;
+                    }
+                }
+                self.labels[set as usize].push(label);
+                if set == Set::Train {
+                    self.of.extend(owner);
+                }
+            }
+            self.done += chunk.indices.len() + chunk.skipped.len();
+            (self.progress)(self.done, self.total);
+        }
+        Ok(skipped)
+    }
+}
+
+/// For each sample, whether it goes to the test set: a share of each class, at least one sample of a class
+/// that has two. It depends on nothing but the labels, so that all experiments on the data share it.
+fn split_off(labels: &[u16], fraction: f64) -> Vec<bool> {
+    let mut by_class: Vec<Vec<u32>> = Vec::new();
+    for (i, &label) in (0u32..).zip(labels) {
+        let label = usize::from(label);
+        if by_class.len() <= label {
+            by_class.resize(label + 1, Vec::new());
+        }
+        by_class[label].push(i);
+    }
+    let mut is_test = vec![false; labels.len()];
+    if fraction <= 0.0 {
+        return is_test;
+    }
+    for (class, members) in by_class.iter_mut().enumerate() {
+        // The first round is for the clients' own splits.
+        Rng::new(0, Stream::Split, 1, class as u64).shuffle(members);
+        let count = (members.len() as f64 * fraction).round() as usize;
+        let count = count.max(1).min(members.len().saturating_sub(1));
+        for &i in &members[..count] {
+            is_test[i as usize] = true;
+        }
+    }
+    is_test
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_share_of_each_class_is_split_off() {
+        let labels: Vec<u16> =
+            (0..100).map(|i| u16::from(i % 4 == 0) * 3).chain([5, 7, 7]).collect();
+        let is_test = split_off(&labels, 0.2);
+        let count = |class| (0..labels.len()).filter(|&i| is_test[i] && labels[i] == class).count();
+        assert_eq!([0, 3, 5, 7].map(count), [15, 5, 0, 1]);
+        assert_eq!(is_test, split_off(&labels, 0.2));
+        assert!(split_off(&labels, 0.0).iter().all(|is_test| !is_test));
+    }
+}
