@@ -1,6 +1,6 @@
 //! From data that a user has to samples: one pass over them, into memory or into a file.
 
-use crate::source::{Parts, Source, Wanted};
+use crate::source::{Chunk, Parts, Source, Wanted};
 use crate::statistics::Statistics;
 use crate::{
     DataError, Dataset, Description, Floats, Images, Owners, Samples, SourceOptions, Values,
@@ -8,6 +8,7 @@ use crate::{
 use formant_numerics::{Rng, Stream};
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::mpsc::sync_channel;
 
 /// Samples that are read before the next ones are.
 const CHUNK: usize = 1_024;
@@ -46,6 +47,8 @@ pub(crate) enum Set {
 
 /// Where samples go as they are read.
 pub(crate) trait Sink {
+    /// Is told how many training and test samples will come at most, and what they are.
+    fn expect(&mut self, samples: [usize; 2], wanted: Wanted);
     /// Takes one sample of pixels.
     fn bytes(&mut self, set: Set, sample: &[u8]) -> Result<(), DataError>;
     /// Takes one sample of real numbers.
@@ -131,7 +134,7 @@ pub(crate) fn name_of(path: &Path) -> String {
     name.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
-fn bytes_of(wanted: Wanted) -> u64 {
+pub(crate) fn bytes_of(wanted: Wanted) -> u64 {
     wanted.shape.len() as u64 * if wanted.values.are_bytes() { 1 } else { 4 }
 }
 
@@ -143,6 +146,16 @@ struct Memory {
 }
 
 impl Sink for Memory {
+    fn expect(&mut self, samples: [usize; 2], wanted: Wanted) {
+        for (set, samples) in samples.into_iter().enumerate() {
+            let values = samples * wanted.shape.len();
+            match wanted.values {
+                Values::Bytes => self.bytes[set].reserve_exact(values),
+                Values::Floats => self.floats[set].reserve_exact(values),
+            }
+        }
+    }
+
     fn bytes(&mut self, set: Set, sample: &[u8]) -> Result<(), DataError> {
         self.bytes[set as usize].extend_from_slice(sample);
         Ok(())
@@ -179,6 +192,9 @@ pub(crate) fn pour(
             ),
         });
     }
+    let split_off = is_test.iter().filter(|is_test| **is_test).count();
+    let given = parts.test.as_ref().map_or(0, Source::len);
+    sink.expect([train_labels.len() - split_off, split_off + given], wanted);
     let mut poured = Poured {
         sink,
         statistics: Statistics::new(wanted.shape),
@@ -233,7 +249,8 @@ struct Poured<'p> {
 }
 
 impl Poured<'_> {
-    /// Reads a source; gives how many samples were left out.
+    /// Reads a source; gives how many samples were left out. The next samples are read while these are
+    /// taken.
     fn stream(
         &mut self,
         source: &Source,
@@ -241,40 +258,61 @@ impl Poured<'_> {
         threads: usize,
         place: impl Fn(usize) -> (Set, u16, Option<u32>),
     ) -> Result<usize, DataError> {
-        let length = wanted.shape.len();
         let most = (CHUNK_BYTES / bytes_of(wanted) as usize).clamp(1, CHUNK);
-        let (mut stream, mut skipped) = (source.stream(wanted, threads)?, 0);
-        while let Some(chunk) = stream.next(most) {
-            let chunk = chunk?;
-            skipped += chunk.skipped.len();
-            for (nth, &i) in chunk.indices.iter().enumerate() {
-                let (set, label, owner) = place(i);
-                let range = nth * length..(nth + 1) * length;
-                match wanted.values {
-                    Values::Bytes => {
-                        let sample = &chunk.pixels[range];
-                        if set == Set::Train {
-                            self.statistics.add_bytes(sample);
-                        }
-                        self.sink.bytes(set, sample)?;
-                    }
-                    Values::Floats => {
-                        let sample = &chunk.floats[range];
-                        if set == Set::Train {
-                            self.statistics.add_floats(sample);
-                        }
-                        self.sink.floats(set, sample)?;
+        let mut stream = source.stream(wanted, threads)?;
+        std::thread::scope(|scope| {
+            let (send, receive) = sync_channel(1);
+            scope.spawn(move || {
+                while let Some(chunk) = stream.next(most) {
+                    if send.send(chunk).is_err() {
+                        break;
                     }
                 }
-                self.labels[set as usize].push(label);
-                if set == Set::Train {
-                    self.of.extend(owner);
+            });
+            let mut skipped = 0;
+            for chunk in receive {
+                let chunk = chunk?;
+                skipped += chunk.skipped.len();
+                self.take(&chunk, wanted, &place)?;
+            }
+            Ok(skipped)
+        })
+    }
+
+    fn take(
+        &mut self,
+        chunk: &Chunk,
+        wanted: Wanted,
+        place: &impl Fn(usize) -> (Set, u16, Option<u32>),
+    ) -> Result<(), DataError> {
+        let length = wanted.shape.len();
+        for (nth, &i) in chunk.indices.iter().enumerate() {
+            let (set, label, owner) = place(i);
+            let range = nth * length..(nth + 1) * length;
+            match wanted.values {
+                Values::Bytes => {
+                    let sample = &chunk.pixels[range];
+                    if set == Set::Train {
+                        self.statistics.add_bytes(sample);
+                    }
+                    self.sink.bytes(set, sample)?;
+                }
+                Values::Floats => {
+                    let sample = &chunk.floats[range];
+                    if set == Set::Train {
+                        self.statistics.add_floats(sample);
+                    }
+                    self.sink.floats(set, sample)?;
                 }
             }
-            self.done += chunk.indices.len() + chunk.skipped.len();
-            (self.progress)(self.done, self.total);
+            self.labels[set as usize].push(label);
+            if set == Set::Train {
+                self.of.extend(owner);
+            }
         }
-        Ok(skipped)
+        self.done += chunk.indices.len() + chunk.skipped.len();
+        (self.progress)(self.done, self.total);
+        Ok(())
     }
 }
 
