@@ -4,6 +4,7 @@ use crate::images::{check_count, check_normalisation};
 use crate::store::Store;
 use crate::{DataError, Normalisation};
 use formant_numerics::{Samples, Shape};
+use std::borrow::Cow;
 
 /// Labelled samples of one shape, kept as they are and normalised on the way out.
 ///
@@ -74,6 +75,10 @@ impl Samples for Floats {
 
     fn normalisation(&self) -> &[Normalisation] {
         &self.normalisation
+    }
+
+    fn floats(&self, i: usize) -> Option<Cow<'_, [f32]>> {
+        Some(Cow::Borrowed(self.values(i)))
     }
 
     fn gather(&self, indices: &[u32], out: &mut [f32]) {

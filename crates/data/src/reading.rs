@@ -1,6 +1,6 @@
 //! From data that a user has to samples: one pass over them, into memory or into a file.
 
-use crate::source::{Classes, Parts, Source, Wanted};
+use crate::source::{Chunk, Classes, Parts, Source, Wanted};
 use crate::statistics::Statistics;
 use crate::{
     CatalogueEntry, DataError, Dataset, Description, Floats, Images, Owners, Samples,
@@ -9,6 +9,7 @@ use crate::{
 use formant_numerics::{Rng, Stream};
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::mpsc::sync_channel;
 
 /// Samples that are read before the next ones are.
 const CHUNK: usize = 1_024;
@@ -47,6 +48,8 @@ pub(crate) enum Set {
 
 /// Where samples go as they are read.
 pub(crate) trait Sink {
+    /// Is told how many training and test samples will come at most, and what they are.
+    fn expect(&mut self, samples: [usize; 2], wanted: Wanted);
     /// Takes one sample of pixels.
     fn bytes(&mut self, set: Set, sample: &[u8]) -> Result<(), DataError>;
     /// Takes one sample of real numbers.
@@ -60,16 +63,8 @@ pub(crate) struct Outline {
     pub(crate) labels: [Vec<u16>; 2],
     /// Whose the training samples are.
     pub(crate) owners: Option<Owners>,
-    /// Samples that could not be read and were left out.
-    pub(crate) skipped: usize,
-}
-
-impl Outline {
-    /// What was left out, if anything.
-    pub(crate) fn remark(&self) -> Option<String> {
-        let left_out = |n| format!("{n} samples that cannot be read are left out");
-        Some(self.skipped).filter(|n| *n > 0).map(left_out)
-    }
+    /// What was decided that the data do not say.
+    pub(crate) remarks: Vec<String>,
 }
 
 /// Is told how many samples of how many have been read.
@@ -87,7 +82,7 @@ impl Dataset {
         let path = Path::new(source);
         match CatalogueEntry::named(source) {
             Ok(entry) => Self::load(entry.name, dir),
-            Err(_) if path.exists() => Self::read(path, reading, progress),
+            Err(_) if path.exists() => Self::open(path, reading, progress),
             Err(unknown) => Err(unknown),
         }
     }
@@ -113,7 +108,8 @@ impl Dataset {
     /// ```
     pub fn read(path: &Path, reading: &Reading, progress: Progress<'_>) -> Result<Self, DataError> {
         let parts = Parts::open(path, &reading.options)?;
-        let (wanted, remark) = parts.wanted(&reading.options)?;
+        let pouring = parts.pouring(reading)?;
+        let wanted = pouring.wanted;
         let size = parts.len() as u64 * bytes_of(wanted);
         if let Some(memory) = reading.memory.filter(|memory| size > *memory) {
             return Err(DataError::Input {
@@ -128,14 +124,8 @@ impl Dataset {
                 remedy: "write it as one file that need not fit into memory: formant data import SOURCE OUT".into(),
             });
         }
-        let mut remarks: Vec<String> = remark.into_iter().collect();
-        let (is_test, remark) = parts.tested(reading.test_fraction)?;
-        remarks.extend(remark);
-        let (classes, threads) = (parts.classes()?, reading.threads);
         let mut memory = Memory::default();
-        let pouring = Pouring { parts: &parts, wanted, classes, is_test, threads };
         let outline = pour(pouring, &mut memory, progress)?;
-        remarks.extend(outline.remark());
         let [train_labels, test_labels] = outline.labels;
         let Description { shape, class_names, normalisation, values, schema } = outline.description;
         let [train_bytes, test_bytes] = memory.bytes;
@@ -153,7 +143,7 @@ impl Dataset {
         let [train, test] = samples;
         let dataset = Self::assemble(name_of(path), class_names, train, test)?;
         let owners = outline.owners.map(Arc::new);
-        Ok(Self { values, schema, owners, remarks, ..dataset })
+        Ok(Self { values, schema, owners, remarks: outline.remarks, ..dataset })
     }
 }
 
@@ -163,7 +153,7 @@ pub(crate) fn name_of(path: &Path) -> String {
     name.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
-fn bytes_of(wanted: Wanted) -> u64 {
+pub(crate) fn bytes_of(wanted: Wanted) -> u64 {
     wanted.shape.len() as u64 * if wanted.values.are_bytes() { 1 } else { 4 }
 }
 
@@ -175,6 +165,16 @@ pub(crate) struct Memory {
 }
 
 impl Sink for Memory {
+    fn expect(&mut self, samples: [usize; 2], wanted: Wanted) {
+        for (set, samples) in samples.into_iter().enumerate() {
+            let values = samples * wanted.shape.len();
+            match wanted.values {
+                Values::Bytes => self.bytes[set].reserve_exact(values),
+                Values::Floats => self.floats[set].reserve_exact(values),
+            }
+        }
+    }
+
     fn bytes(&mut self, set: Set, sample: &[u8]) -> Result<(), DataError> {
         self.bytes[set as usize].extend_from_slice(sample);
         Ok(())
@@ -187,6 +187,20 @@ impl Sink for Memory {
 }
 
 impl Parts {
+    /// All of it, as nobody has asked for anything else.
+    pub(crate) fn pouring(&self, reading: &Reading) -> Result<Pouring<'_>, DataError> {
+        let (wanted, resized) = self.wanted(&reading.options)?;
+        let (is_test, tested) = self.tested(reading.test_fraction)?;
+        Ok(Pouring {
+            parts: self,
+            wanted,
+            classes: self.classes()?,
+            is_test,
+            threads: reading.threads,
+            remarks: resized.into_iter().chain(tested).collect(),
+        })
+    }
+
     /// Which of the training samples become the global test set, where the data have none, and what to say
     /// of it.
     pub(crate) fn tested(&self, fraction: f64) -> Result<(Vec<bool>, Option<String>), DataError> {
@@ -216,6 +230,8 @@ pub(crate) struct Pouring<'p> {
     /// Which samples of the training part go to the test set.
     pub(crate) is_test: Vec<bool>,
     pub(crate) threads: usize,
+    /// What was decided that the data do not say.
+    pub(crate) remarks: Vec<String>,
 }
 
 /// Reads everything once and hands it over, sample by sample: the training part, then the test part.
@@ -224,7 +240,10 @@ pub(crate) fn pour(
     sink: &mut dyn Sink,
     progress: Progress<'_>,
 ) -> Result<Outline, DataError> {
-    let Pouring { parts, wanted, classes, is_test, threads } = pouring;
+    let Pouring { parts, wanted, classes, is_test, threads, mut remarks } = pouring;
+    let split_off = is_test.iter().filter(|is_test| **is_test).count();
+    let given = parts.test.as_ref().map_or(0, Source::len);
+    sink.expect([parts.train.len() - split_off, split_off + given], wanted);
     let mut poured = Poured {
         sink,
         statistics: Statistics::new(wanted.shape),
@@ -260,7 +279,10 @@ pub(crate) fn pour(
     let labels = poured.labels;
     let (shape, values, class_names) = (wanted.shape, wanted.values, classes.names);
     let description = Description { shape, class_names, normalisation, values, schema };
-    Ok(Outline { description, labels, owners, skipped })
+    if skipped > 0 {
+        remarks.push(format!("{skipped} samples that cannot be read are left out"));
+    }
+    Ok(Outline { description, labels, owners, remarks })
 }
 
 /// Samples on their way.
@@ -276,7 +298,8 @@ struct Poured<'p> {
 }
 
 impl Poured<'_> {
-    /// Reads a source; gives how many samples were left out.
+    /// Reads a source; gives how many samples were left out. The next samples are read while these are
+    /// taken.
     fn stream(
         &mut self,
         source: &Source,
@@ -284,40 +307,61 @@ impl Poured<'_> {
         threads: usize,
         place: impl Fn(usize) -> (Set, u16, Option<u32>),
     ) -> Result<usize, DataError> {
-        let length = wanted.shape.len();
         let most = (CHUNK_BYTES / bytes_of(wanted) as usize).clamp(1, CHUNK);
-        let (mut stream, mut skipped) = (source.stream(wanted, threads)?, 0);
-        while let Some(chunk) = stream.next(most) {
-            let chunk = chunk?;
-            skipped += chunk.skipped.len();
-            for (nth, &i) in chunk.indices.iter().enumerate() {
-                let (set, label, owner) = place(i);
-                let range = nth * length..(nth + 1) * length;
-                match wanted.values {
-                    Values::Bytes => {
-                        let sample = &chunk.pixels[range];
-                        if set == Set::Train {
-                            self.statistics.add_bytes(sample);
-                        }
-                        self.sink.bytes(set, sample)?;
-                    }
-                    Values::Floats => {
-                        let sample = &chunk.floats[range];
-                        if set == Set::Train {
-                            self.statistics.add_floats(sample);
-                        }
-                        self.sink.floats(set, sample)?;
+        let mut stream = source.stream(wanted, threads)?;
+        std::thread::scope(|scope| {
+            let (send, receive) = sync_channel(1);
+            scope.spawn(move || {
+                while let Some(chunk) = stream.next(most) {
+                    if send.send(chunk).is_err() {
+                        break;
                     }
                 }
-                self.labels[set as usize].push(label);
-                if set == Set::Train {
-                    self.of.extend(owner);
+            });
+            let mut skipped = 0;
+            for chunk in receive {
+                let chunk = chunk?;
+                skipped += chunk.skipped.len();
+                self.take(&chunk, wanted, &place)?;
+            }
+            Ok(skipped)
+        })
+    }
+
+    fn take(
+        &mut self,
+        chunk: &Chunk,
+        wanted: Wanted,
+        place: &impl Fn(usize) -> (Set, u16, Option<u32>),
+    ) -> Result<(), DataError> {
+        let length = wanted.shape.len();
+        for (nth, &i) in chunk.indices.iter().enumerate() {
+            let (set, label, owner) = place(i);
+            let range = nth * length..(nth + 1) * length;
+            match wanted.values {
+                Values::Bytes => {
+                    let sample = &chunk.pixels[range];
+                    if set == Set::Train {
+                        self.statistics.add_bytes(sample);
+                    }
+                    self.sink.bytes(set, sample)?;
+                }
+                Values::Floats => {
+                    let sample = &chunk.floats[range];
+                    if set == Set::Train {
+                        self.statistics.add_floats(sample);
+                    }
+                    self.sink.floats(set, sample)?;
                 }
             }
-            self.done += chunk.indices.len() + chunk.skipped.len();
-            (self.progress)(self.done, self.total);
+            self.labels[set as usize].push(label);
+            if set == Set::Train {
+                self.of.extend(owner);
+            }
         }
-        Ok(skipped)
+        self.done += chunk.indices.len() + chunk.skipped.len();
+        (self.progress)(self.done, self.total);
+        Ok(())
     }
 }
 

@@ -47,6 +47,12 @@ pub trait Samples: Send + Sync + std::fmt::Debug {
     fn bytes(&self, _i: usize) -> Option<Cow<'_, [u8]>> {
         None
     }
+
+    /// The raw numbers of sample `i`, channel after channel, if samples are kept as real numbers; one that is
+    /// missing is NaN.
+    fn floats(&self, _i: usize) -> Option<Cow<'_, [f32]>> {
+        None
+    }
 }
 
 /// Mean and standard deviation of one channel, of byte values scaled to `[0, 1]`.

@@ -1,7 +1,7 @@
 //! The formats that data come in: one file each.
 
 use super::sight::Sight;
-use super::{Source, SourceOptions, Wanted, idx, image_folder, npy, npz, refusal, share};
+use super::{Source, SourceOptions, Wanted, idx, image_folder, mapped, npy, npz, refusal, share};
 use crate::DataError;
 use formant_numerics::Shape;
 use std::path::Path;
@@ -30,6 +30,7 @@ pub struct Parts {
 /// Every format, in the order in which they are tried: a folder of images may look like anything, so it
 /// comes last.
 pub const FORMATS: &[Format] = &[
+    mapped::FORMAT,
     idx::FORMAT,
     npz::FORMAT,
     npy::FORMAT,

@@ -1,32 +1,27 @@
 //! A dataset of the catalogue.
 
-use super::share::Memory;
-use super::{Source, refusal};
-use crate::{DataError, Dataset, Split};
-use std::borrow::Cow;
+use super::format::Parts;
+use super::{Source, mapped, refusal};
+use crate::{CatalogueEntry, DataError, Dataset, Split};
 use std::path::Path;
 
 /// Opens the global test set or the training images of a dataset.
 pub(crate) fn open(name: &str, dir: Option<&Path>, split: Split) -> Result<Source, DataError> {
-    let dataset = Dataset::load(name, dir)?;
-    let images = match split {
-        Split::Train => dataset.train,
-        Split::Test => dataset.test,
-        Split::Validation | Split::All => {
-            return Err(refusal(
-                name,
-                "a dataset has a train and a test part".into(),
-                "choose one of them with --split",
-            ));
-        }
-    };
-    // Every dataset of the catalogue is kept as bytes.
-    let bytes = (0..images.len()).filter_map(|i| images.bytes(i));
-    let pixels = bytes.flat_map(Cow::into_owned).collect();
-    let content = Memory { shape: images.shape(), pixels };
-    Ok(Source {
-        shape: Some(images.shape()),
-        class_names: Some(dataset.class_names),
-        ..Source::new(name.to_owned(), "dataset", images.len(), Ok(images.labels()), content)
-    })
+    let parts = Parts::known(CatalogueEntry::named(name)?, dir)?;
+    match (split, parts.test) {
+        (Split::Train, _) => Ok(parts.train),
+        (Split::Test, Some(test)) => Ok(test),
+        _ => Err(refusal(
+            name,
+            "a dataset has a train and a test part".into(),
+            "choose one of them with --split",
+        )),
+    }
+}
+
+impl Parts {
+    /// A dataset of the [`CATALOGUE`](crate::CATALOGUE).
+    pub fn known(entry: &CatalogueEntry, dir: Option<&Path>) -> Result<Self, DataError> {
+        Ok(mapped::parts(entry.name.to_owned(), &Dataset::load(entry.name, dir)?))
+    }
 }

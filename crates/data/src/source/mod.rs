@@ -11,6 +11,7 @@ mod idx;
 mod image_file;
 mod image_folder;
 mod known;
+mod mapped;
 mod npy;
 mod npz;
 mod share;
@@ -199,6 +200,7 @@ impl Source {
             Kind::Npy => npy::open(path, options),
             Kind::Zip => npz::open(path, options),
             Kind::Safetensors => share::open(path, options),
+            Kind::Formant => mapped::open(path, options),
         }
     }
 
@@ -357,6 +359,7 @@ enum Kind {
     Npy,
     Zip,
     Safetensors,
+    Formant,
 }
 
 /// What a file is, by its first bytes. Its name may say anything.
@@ -369,6 +372,7 @@ impl Sight {
     /// What a file is, if it is one of those with a beginning of their own.
     fn kind(&self) -> Option<Kind> {
         match self.start.as_slice() {
+            start if start.starts_with(&crate::mapped::MAGIC) => Some(Kind::Formant),
             [0x93, b'N', b'U', b'M', b'P', b'Y', ..] => Some(Kind::Npy),
             [b'P', b'K', 3 | 5, 4 | 6, ..] => Some(Kind::Zip),
             [0, 0, 0x08..=0x0e, 1..=8, ..] => Some(Kind::Idx),
