@@ -11,7 +11,7 @@
 //!
 //! let dataset = Arc::new(Dataset::load("mnist-small", None)?);
 //! let plan = PartitionPlan {
-//!     clients: 8,
+//!     clients: Some(8),
 //!     partition: Partition::Dirichlet { alpha: 0.3 },
 //!     samples: Some(1_000),
 //!     min_samples: 20,
@@ -33,23 +33,30 @@ mod apportionment;
 mod catalogue;
 mod cifar;
 mod dataset;
+mod division_file;
 mod embedded;
 mod error;
+mod feature_skew;
 mod federation;
 mod folder;
 mod holding;
 mod idx;
 mod images;
+mod label_skew;
+mod natural;
 mod partition;
 mod repair;
 mod share;
 pub mod show;
+mod size_skew;
 mod source;
 mod split;
 
 pub use catalogue::{CATALOGUE, CatalogueEntry, Description, description};
 pub use dataset::{Dataset, Owners};
+pub use division_file::division_hash;
 pub use error::DataError;
+pub use feature_skew::Skew;
 pub use federation::{ClientData, Federation, Split};
 pub use folder::data_dir;
 pub use formant_numerics::{Normalisation, Samples};

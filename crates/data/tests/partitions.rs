@@ -26,7 +26,7 @@ fn dataset(class_sizes: &[usize]) -> Arc<Dataset> {
 
 fn plan(clients: usize, partition: Partition) -> PartitionPlan {
     PartitionPlan {
-        clients,
+        clients: Some(clients),
         partition,
         samples: None,
         min_samples: 1,
@@ -43,7 +43,7 @@ fn message(dataset: &Arc<Dataset>, plan: &PartitionPlan) -> String {
 /// Every sample at most once, ascending within a split, at least the minimum a client.
 fn check_sound(federation: &Federation, plan: &PartitionPlan) -> usize {
     let mut seen = BTreeSet::new();
-    assert_eq!(federation.clients.len(), plan.clients);
+    assert_eq!(federation.clients.len(), plan.clients.unwrap());
     for client in &federation.clients {
         for split in [&client.train, &client.validation, &client.test] {
             assert!(split.is_sorted());
@@ -283,7 +283,7 @@ fn settings_out_of_range_name_the_key_and_the_remedy() {
     let dirichlet = |alpha| plan(4, Partition::Dirichlet { alpha });
     let classes = |k| plan(4, Partition::Pathological { classes_per_client: k });
     let cases = [
-        (PartitionPlan { clients: 0, ..iid.clone() }, ["clients = 0", "1 or more"]),
+        (PartitionPlan { clients: Some(0), ..iid.clone() }, ["clients = 0", "1 or more"]),
         (PartitionPlan { min_samples: 0, ..iid.clone() }, ["min_samples = 0", "1 or more"]),
         (dirichlet(0.0), ["alpha = 0", "above 0"]),
         (dirichlet(-1.0), ["alpha = -1", "above 0"]),
@@ -300,7 +300,7 @@ fn settings_out_of_range_name_the_key_and_the_remedy() {
         (PartitionPlan { samples: Some(0), ..iid.clone() }, ["samples = 0", "1 to 40"]),
         (PartitionPlan { samples: Some(41), ..iid.clone() }, ["samples = 41", "1 to 40"]),
         (PartitionPlan { min_samples: 11, ..iid.clone() }, ["need 44 samples", "only 40"]),
-        (PartitionPlan { clients: usize::MAX, ..iid.clone() }, ["only 40", "lower clients"]),
+        (PartitionPlan { clients: Some(usize::MAX), ..iid.clone() }, ["only 40", "lower clients"]),
         (
             PartitionPlan { samples: Some(20), min_samples: 6, ..iid.clone() },
             ["need 24 samples, but only 20", "raise samples"],
