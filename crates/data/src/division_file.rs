@@ -98,7 +98,7 @@ pub(crate) fn read(
     if split {
         remarks.push(format!("train, validation and test are those of {shown}"));
     }
-    let (names, clients) = ordered(entries.clients);
+    let (names, clients) = ordered(entries);
     let shares = if split {
         Shares::Split(clients.into_iter().map(ClientData::from).collect())
     } else {
@@ -123,14 +123,14 @@ fn located(path: &Path, error: &serde_json::Error) -> DataError {
 }
 
 /// Names in the order of the file, unless they are the numbers of the clients.
-fn ordered(mut clients: Vec<Entry>) -> (Option<Vec<String>>, Vec<Entry>) {
+fn ordered(Entries { mut clients, keyed, .. }: Entries) -> (Option<Vec<String>>, Vec<Entry>) {
     let number = |entry: &Entry| {
         let name = entry.name.as_deref()?;
         name.parse::<usize>().ok().filter(|number| number.to_string() == name)
     };
     let mut numbers: Vec<Option<usize>> = clients.iter().map(number).collect();
     numbers.sort_unstable();
-    if numbers.iter().enumerate().all(|(i, number)| *number == Some(i)) {
+    if keyed && numbers.iter().enumerate().all(|(i, number)| *number == Some(i)) {
         clients.sort_by_key(number);
         return (None, clients);
     }
@@ -185,6 +185,8 @@ struct Entries {
     names: HashSet<String>,
     /// Whether the clients' samples are split; unknown before the first.
     split: Option<bool>,
+    /// Whether the clients are the members of an object, whose order means little.
+    keyed: bool,
 }
 
 /// One client; what is not split stands in the first part.
@@ -200,6 +202,7 @@ fn parse(bytes: &[u8], samples: usize) -> Result<Entries, serde_json::Error> {
         clients: Vec::new(),
         names: HashSet::new(),
         split: None,
+        keyed: false,
     };
     let mut json = serde_json::Deserializer::from_slice(bytes);
     Clients(&mut entries).deserialize(&mut json)?;
@@ -231,6 +234,7 @@ impl<'d> Visitor<'d> for Clients<'_> {
     }
 
     fn visit_map<A: MapAccess<'d>>(self, mut object: A) -> Result<(), A::Error> {
+        self.0.keyed = true;
         while let Some(name) = object.next_key()? {
             object.next_value_seed(Client { entries: self.0, name: Some(name) })?;
         }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 /// How the images of the clients differ, whoever holds which. All of a client's samples are changed alike, those for
 /// training, validation and test; the global test set is not.
 #[derive(Serialize, Deserialize, Clone, Copy, Debug, PartialEq, Default)]
-#[serde(tag = "skew", rename_all = "lowercase", deny_unknown_fields)]
+#[serde(tag = "skew", rename_all = "lowercase")]
 pub enum Skew {
     /// They do not.
     #[default]
