@@ -1,5 +1,8 @@
 //! Whole numbers in given proportions.
 
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
 /// Divides `total` in proportion to `weights`, which sum to one, by the method of the largest
 /// remainder: every share is rounded down, and what is left goes, one each, to the shares that lost
 /// most. The counts sum to `total` exactly.
@@ -20,6 +23,23 @@ pub(crate) fn largest_remainder(weights: &[f64], total: usize) -> Vec<usize> {
 /// Divides `total` into `parts` shares that differ by one at most, larger ones first.
 pub(crate) fn evenly(total: usize, parts: usize) -> impl Iterator<Item = usize> {
     (0..parts).map(move |i| total / parts + usize::from(i < total % parts))
+}
+
+/// Lifts every count to a minimum: those below it take, one at a time, from the largest. The counts sum
+/// to `counts.len() * min` at least, or are lifted as far as they reach.
+pub(crate) fn lifted(counts: &mut [usize], min: usize) {
+    let mut givers: BinaryHeap<(usize, Reverse<usize>)> =
+        (0..counts.len()).filter(|&i| counts[i] > min).map(|i| (counts[i], Reverse(i))).collect();
+    for taker in 0..counts.len() {
+        while counts[taker] < min {
+            let Some((count, Reverse(giver))) = givers.pop() else { return };
+            counts[giver] -= 1;
+            counts[taker] += 1;
+            if count - 1 > min {
+                givers.push((count - 1, Reverse(giver)));
+            }
+        }
+    }
 }
 
 /// Takes `total` from stocks as evenly as they allow: a stock that is too small gives all it has,
@@ -52,6 +72,13 @@ mod tests {
         assert_eq!(evenly(7, 3).collect::<Vec<_>>(), [3, 2, 2]);
         assert_eq!(balanced(&[10, 1, 10], 12), [5, 1, 6]);
         assert_eq!(balanced(&[5, 5], 0), [0, 0]);
+        let lift = |mut counts: [usize; 4], min| {
+            lifted(&mut counts, min);
+            counts
+        };
+        assert_eq!(lift([0, 9, 7, 4], 3), [3, 7, 6, 4]);
+        assert_eq!(lift([5, 5, 5, 5], 5), [5; 4]);
+        assert_eq!(lift([0, 0, 2, 0], 1), [1, 0, 1, 0]);
     }
 
     proptest! {

@@ -125,7 +125,7 @@ pub enum DataError {
     #[error(
         "client {client} holds {held} samples of the classes {classes}, and the clients that share \
          these classes have none to spare for min_samples = {min_samples}; lower min_samples, or \
-         raise samples or classes_per_client"
+         raise samples or {spread}"
     )]
     Unrepairable {
         /// The client.
@@ -136,6 +136,8 @@ pub enum DataError {
         classes: String,
         /// Samples promised to each client.
         min_samples: usize,
+        /// The setting by which clients hold more classes.
+        spread: &'static str,
     },
 
     /// A client's own file could not be read or written.

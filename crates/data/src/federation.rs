@@ -1,7 +1,9 @@
 //! A dataset divided among clients.
 
+use crate::feature_skew::Skewed;
+use crate::partition::Shares;
 use crate::split::stratified;
-use crate::{DataError, Dataset, PartitionPlan};
+use crate::{DataError, Dataset, PartitionPlan, Skew};
 use formant_numerics::{Rng, Stream};
 use std::sync::Arc;
 
@@ -67,22 +69,50 @@ pub struct Federation {
     pub dataset: Arc<Dataset>,
     /// Who holds which.
     pub clients: Vec<ClientData>,
+    /// What the clients are called, if they have names.
+    pub names: Option<Vec<String>>,
 }
 
 impl Federation {
     /// Divides the training samples of a dataset as a plan says. The result depends on nothing but
-    /// the labels and the plan.
+    /// the labels, the owners and the plan, and the file that it names.
     pub fn new(dataset: Arc<Dataset>, plan: &PartitionPlan) -> Result<Self, DataError> {
         let fractions = plan.fractions()?;
-        let holdings = plan.divide(&dataset.train.labels(), dataset.classes)?;
-        let clients = (0u64..)
-            .zip(holdings)
-            .map(|(client, holding)| {
-                let mut rng = Rng::new(plan.seed, Stream::Split, 0, client);
-                stratified(holding, fractions, &mut rng)
-            })
-            .collect();
-        Ok(Self { dataset, clients })
+        let division = plan.divide(&dataset)?;
+        let clients = match division.shares {
+            Shares::Split(clients) => clients,
+            Shares::Whole(holdings) => (0u64..)
+                .zip(holdings)
+                .map(|(client, holding)| {
+                    let mut rng = Rng::new(plan.seed, Stream::Split, 0, client);
+                    stratified(holding, fractions, &mut rng)
+                })
+                .collect(),
+        };
+        let mut federation = Self { dataset, clients, names: division.names };
+        federation.remark(division.remarks);
+        Ok(federation)
+    }
+
+    /// The same clients, with samples that look different to each of them. It depends on nothing but the
+    /// seed, the number of the client and the number of the sample.
+    ///
+    /// An error if the strength is out of range, or the samples are no images and the skew needs some.
+    pub fn skewed(mut self, skew: Skew, seed: u64) -> Result<Self, DataError> {
+        if skew != Skew::None {
+            let train = Skewed::new(self.dataset.train.clone(), skew, seed, &self.clients)?;
+            Arc::make_mut(&mut self.dataset).train = Arc::new(train);
+            self.remark([skew.remark()]);
+        }
+        Ok(self)
+    }
+
+    fn remark(&mut self, remarks: impl IntoIterator<Item = String>) {
+        let mut remarks = remarks.into_iter().peekable();
+        if remarks.peek().is_some() {
+            // The samples are shared: only names and remarks are copied.
+            Arc::make_mut(&mut self.dataset).remarks.extend(remarks);
+        }
     }
 
     /// How many samples of each class a part of a client holds. Panics when there is no such

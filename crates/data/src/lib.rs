@@ -11,7 +11,7 @@
 //!
 //! let dataset = Arc::new(Dataset::load("mnist-small", None)?);
 //! let plan = PartitionPlan {
-//!     clients: 8,
+//!     clients: Some(8),
 //!     partition: Partition::Dirichlet { alpha: 0.3 },
 //!     samples: Some(1_000),
 //!     min_samples: 20,
@@ -34,8 +34,10 @@ mod catalogue;
 mod cifar;
 mod dataset;
 mod description;
+mod division_file;
 mod embedded;
 mod error;
+mod feature_skew;
 mod federation;
 mod floats;
 mod folder;
@@ -43,7 +45,9 @@ mod glance;
 mod holding;
 mod idx;
 mod images;
+mod label_skew;
 mod mapped;
+mod natural;
 mod own;
 mod partition;
 mod reading;
@@ -51,6 +55,7 @@ mod repair;
 mod schema;
 mod share;
 pub mod show;
+mod size_skew;
 mod source;
 mod split;
 mod statistics;
@@ -59,7 +64,9 @@ mod store;
 pub use catalogue::{CATALOGUE, CatalogueEntry, description};
 pub use dataset::{Dataset, Owners};
 pub use description::{Description, Values};
+pub use division_file::division_hash;
 pub use error::DataError;
+pub use feature_skew::Skew;
 pub use federation::{ClientData, Federation, Split};
 pub use floats::Floats;
 pub use folder::data_dir;

@@ -1,11 +1,13 @@
 //! How the training samples are divided among the clients.
 
-use crate::DataError;
-use crate::apportionment::{balanced, evenly, largest_remainder};
+use crate::apportionment::balanced;
 use crate::holding::Holding;
+use crate::label_skew::holders;
 use crate::repair::{repair_from_anyone, repair_within_classes};
+use crate::{ClientData, DataError, Dataset, division_file, natural};
 use formant_numerics::{Rng, Stream};
 use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
 
 /// The rule by which samples are divided among clients.
 #[derive(Serialize, Deserialize, Clone, Debug, PartialEq)]
@@ -26,6 +28,36 @@ pub enum Partition {
         /// Distinct classes a client holds.
         classes_per_client: usize,
     },
+    /// Every client draws its classes by tosses of a coin, and each class is divided among the clients
+    /// that drew it in proportions of a symmetric Dirichlet distribution. Whoever draws no class tosses
+    /// again; classes that nobody drew are left out. (Xu et al., "FedCorr", CVPR 2022.)
+    Bernoulli {
+        /// `p`: how likely a client is to draw a class.
+        class_probability: f64,
+        /// The concentration of the division within a class.
+        alpha: f64,
+    },
+    /// The samples, sorted by class, are cut into equal runs, and every client is dealt the same number
+    /// of these. (McMahan et al., AISTATS 2017.)
+    Shards {
+        /// Runs a client holds.
+        shards_per_client: usize,
+    },
+    /// Every client holds a uniform sample of everything, and the sizes are drawn from a symmetric
+    /// Dirichlet distribution. (Li et al., "Federated Learning on Non-IID Data Silos", ICDE 2022.)
+    Quantity {
+        /// The concentration: near 0 one client holds nearly all, towards infinity sizes are equal.
+        alpha: f64,
+    },
+    /// The clients that exist already: [`Dataset::owners`].
+    Natural,
+    /// The division that a file says, [as it is](crate::Federation::to_json).
+    File {
+        /// The file.
+        partition_file: PathBuf,
+        /// XXH3-128 of its content, if another content is to be refused.
+        partition_hash: Option<String>,
+    },
 }
 
 impl std::fmt::Display for Partition {
@@ -35,6 +67,14 @@ impl std::fmt::Display for Partition {
             Self::Dirichlet { alpha } => write!(f, "Dirichlet({alpha})"),
             Self::Pathological { classes_per_client: 1 } => write!(f, "1 class per client"),
             Self::Pathological { classes_per_client: k } => write!(f, "{k} classes per client"),
+            Self::Bernoulli { class_probability, alpha } => {
+                write!(f, "Bernoulli({class_probability}) and Dirichlet({alpha})")
+            }
+            Self::Shards { shards_per_client: 1 } => write!(f, "1 shard per client"),
+            Self::Shards { shards_per_client: k } => write!(f, "{k} shards per client"),
+            Self::Quantity { alpha } => write!(f, "IID with sizes from Dirichlet({alpha})"),
+            Self::Natural => write!(f, "the clients of the data"),
+            Self::File { partition_file, .. } => write!(f, "{}", partition_file.display()),
         }
     }
 }
@@ -43,8 +83,9 @@ impl std::fmt::Display for Partition {
 #[derive(Serialize, Deserialize, Clone, Debug, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub struct PartitionPlan {
-    /// Number of clients.
-    pub clients: usize,
+    /// Number of clients. Clients that exist already, or that a file lists, need none: of the former so
+    /// many are then drawn, and the latter must be so many.
+    pub clients: Option<usize>,
     /// How the samples are divided.
     pub partition: Partition,
     /// Use only this many training samples, balanced over the classes and drawn from the seed; a
@@ -52,7 +93,8 @@ pub struct PartitionPlan {
     pub samples: Option<usize>,
     /// Samples every client holds at least, over train, validation and test; 1 or more. Clients
     /// that fall short take samples, one at a time, from the largest one's most plentiful class;
-    /// in a pathological partition only from clients that share a class with them.
+    /// in a partition by classes only from clients that share a class with them. Clients that exist already
+    /// are left out instead, and what a file says stays as it is.
     pub min_samples: usize,
     /// Share of a client's samples that it trains on.
     pub train_fraction: f64,
@@ -71,17 +113,24 @@ impl PartitionPlan {
         let refuse = |key, value: String, remedy: &str| {
             Err(DataError::Plan { key, value, remedy: remedy.to_string() })
         };
-        if self.clients == 0 {
+        if self.clients == Some(0) {
             return refuse("clients", "0".into(), "use 1 or more");
         }
         if self.min_samples == 0 {
             let remedy = "a client without samples cannot train: use 1 or more";
             return refuse("min_samples", "0".into(), remedy);
         }
-        if let Partition::Dirichlet { alpha } = self.partition
+        if let Partition::Dirichlet { alpha }
+        | Partition::Quantity { alpha }
+        | Partition::Bernoulli { alpha, .. } = self.partition
             && !(alpha.is_finite() && alpha > 0.0)
         {
             return refuse("alpha", alpha.to_string(), "use a finite number above 0, such as 0.1");
+        }
+        if let Partition::Bernoulli { class_probability: p, .. } = self.partition
+            && !(p > 0.0 && p <= 1.0)
+        {
+            return refuse("class_probability", p.to_string(), "use a number in (0, 1]");
         }
         let (train, validation) = (self.train_fraction, self.validation_fraction);
         if !(train > 0.0 && train <= 1.0) {
@@ -99,21 +148,56 @@ impl PartitionPlan {
         Ok([train, validation, if test < FRACTION_SLACK { 0.0 } else { test }])
     }
 
-    /// What each client holds, of samples with the given labels. The settings are in range.
-    pub(crate) fn divide(&self, labels: &[u16], classes: usize) -> Result<Vec<Holding>, DataError> {
-        let pool = self.pool(labels, classes)?;
-        self.check_supply(pool.iter().map(Vec::len).sum())?;
+    /// What each client holds. The settings are in range.
+    pub(crate) fn divide(&self, dataset: &Dataset) -> Result<Division, DataError> {
+        if let Partition::File { partition_file, partition_hash } = &self.partition {
+            return division_file::read(self, partition_file, partition_hash.as_deref(), dataset);
+        }
+        let pool = self.pool(&dataset.train.labels(), dataset.classes)?;
+        if self.partition == Partition::Natural {
+            return natural::divide(self, &pool, dataset);
+        }
+        Ok(Division { shares: Shares::Whole(self.drawn(pool)?), ..Division::default() })
+    }
+
+    /// What each client holds in a partition that is drawn.
+    fn drawn(&self, pool: Vec<Vec<u32>>) -> Result<Vec<Holding>, DataError> {
+        let clients = self.clients.ok_or_else(|| DataError::Plan {
+            key: "clients",
+            value: "unset".into(),
+            remedy: "say how many clients there are; only natural clients and a file need none"
+                .into(),
+        })?;
+        self.check_supply(clients, pool.iter().map(Vec::len).sum())?;
+        let min = self.min_samples;
         match self.partition {
-            Partition::Iid => Ok(self.iid(&pool)),
+            // These two are no draws; `divide` has dealt with them.
+            Partition::Iid | Partition::Natural | Partition::File { .. } => {
+                Ok(self.iid(&pool, clients))
+            }
+            Partition::Quantity { alpha } => Ok(self.quantity(&pool, clients, alpha)),
             Partition::Dirichlet { alpha } => {
-                let mut holdings = self.dirichlet(pool, alpha);
-                repair_from_anyone(&mut holdings, self.min_samples);
+                let mut holdings = self.dirichlet(pool, clients, alpha);
+                repair_from_anyone(&mut holdings, min);
                 Ok(holdings)
             }
             Partition::Pathological { classes_per_client } => {
-                let owners = self.owners(&pool, classes_per_client)?;
-                let mut holdings = self.shared_among(pool, &owners, classes_per_client)?;
-                repair_within_classes(&mut holdings, &owners, self.min_samples)?;
+                let owners = self.owners(&pool, clients, classes_per_client)?;
+                let mut holdings =
+                    self.shared_evenly(pool, clients, &owners, classes_per_client)?;
+                repair_within_classes(&mut holdings, &owners, min, "classes_per_client")?;
+                Ok(holdings)
+            }
+            Partition::Bernoulli { class_probability, alpha } => {
+                let owners = self.tossed(&pool, clients, class_probability);
+                let mut holdings = self.shared_unevenly(pool, clients, &owners, alpha)?;
+                repair_within_classes(&mut holdings, &owners, min, "class_probability")?;
+                Ok(holdings)
+            }
+            Partition::Shards { shards_per_client } => {
+                let mut holdings = self.shards(pool, clients, shards_per_client)?;
+                let owners = holders(&holdings);
+                repair_within_classes(&mut holdings, &owners, min, "shards_per_client")?;
                 Ok(holdings)
             }
         }
@@ -143,116 +227,40 @@ impl PartitionPlan {
         Ok(pool)
     }
 
-    fn check_supply(&self, available: usize) -> Result<(), DataError> {
-        if self.clients.saturating_mul(self.min_samples) <= available {
+    pub(crate) fn check_supply(&self, clients: usize, available: usize) -> Result<(), DataError> {
+        if clients.saturating_mul(self.min_samples) <= available {
             return Ok(());
         }
         let more = if self.samples.is_some() { ", or raise samples" } else { "" };
-        let (clients, min_samples) = (self.clients, self.min_samples);
-        Err(DataError::TooFewSamples { clients, min_samples, available, more })
+        Err(DataError::TooFewSamples { clients, min_samples: self.min_samples, available, more })
     }
 
-    fn rng(&self, address: usize) -> Rng {
+    pub(crate) fn rng(&self, address: usize) -> Rng {
         Rng::new(self.seed, Stream::Partition, 0, address as u64)
-    }
-
-    fn iid(&self, pool: &[Vec<u32>]) -> Vec<Holding> {
-        let mut samples: Vec<(u16, u32)> = (0u16..)
-            .zip(pool)
-            .flat_map(|(class, members)| members.iter().map(move |&sample| (class, sample)))
-            .collect();
-        self.rng(0).shuffle(&mut samples);
-        let mut rest = samples.as_slice();
-        evenly(samples.len(), self.clients)
-            .map(|size| {
-                let (share, left) = rest.split_at(size);
-                rest = left;
-                let mut holding = Holding::default();
-                for &(class, sample) in share {
-                    holding.add(class, &[sample]);
-                }
-                holding
-            })
-            .collect()
-    }
-
-    fn dirichlet(&self, pool: Vec<Vec<u32>>, alpha: f64) -> Vec<Holding> {
-        let mut holdings = vec![Holding::default(); self.clients];
-        for (class, mut members) in (0u16..).zip(pool) {
-            let mut rng = self.rng(usize::from(class));
-            let mut shares = rng.dirichlet(alpha, self.clients);
-            if shares.iter().any(|share| !share.is_finite()) {
-                // At a concentration near the smallest float even the logarithms of the draws
-                // overflow. The limit of the distribution is one owner for the whole class.
-                shares.fill(0.0);
-                shares[rng.below(self.clients)] = 1.0;
-            }
-            rng.shuffle(&mut members);
-            let counts = largest_remainder(&shares, members.len());
-            deal(&members, class, &mut holdings, (0..self.clients).zip(counts));
-        }
-        holdings
-    }
-
-    /// The clients that own each class. Every client takes the classes that have the fewest owners
-    /// so far, equals at random: this keeps the numbers of owners within one of each other.
-    fn owners(&self, pool: &[Vec<u32>], wanted: usize) -> Result<Vec<Vec<usize>>, DataError> {
-        let mut classes: Vec<usize> = (0..pool.len()).filter(|&c| !pool[c].is_empty()).collect();
-        if wanted == 0 || wanted > classes.len() {
-            return Err(DataError::Plan {
-                key: "classes_per_client",
-                value: wanted.to_string(),
-                remedy: format!("use 1 to {}, the classes with samples", classes.len()),
-            });
-        }
-        let mut owners = vec![Vec::new(); pool.len()];
-        for client in 0..self.clients {
-            self.rng(client).shuffle(&mut classes);
-            classes.sort_by_key(|&class| owners[class].len());
-            classes[..wanted].iter().for_each(|&class| owners[class].push(client));
-        }
-        Ok(owners)
-    }
-
-    fn shared_among(
-        &self,
-        pool: Vec<Vec<u32>>,
-        owners: &[Vec<usize>],
-        classes_per_client: usize,
-    ) -> Result<Vec<Holding>, DataError> {
-        let owned = pool.iter().zip(owners).filter(|(_, o)| !o.is_empty());
-        self.check_supply(owned.map(|(members, _)| members.len()).sum())?;
-        let mut holdings = vec![Holding::default(); self.clients];
-        for (class, (mut members, owners)) in (0u16..).zip(pool.into_iter().zip(owners)) {
-            if members.len() < owners.len() {
-                return Err(DataError::ClassTooSmall {
-                    class: usize::from(class),
-                    available: members.len(),
-                    owners: owners.len(),
-                    classes_per_client,
-                });
-            }
-            // The first addresses belong to the clients' draws of classes.
-            self.rng(self.clients + usize::from(class)).shuffle(&mut members);
-            let counts = evenly(members.len(), owners.len());
-            deal(&members, class, &mut holdings, owners.iter().copied().zip(counts));
-        }
-        Ok(holdings)
     }
 }
 
-/// Deals the samples of a class, in consecutive runs, to clients that get a number each.
-fn deal(
-    members: &[u32],
-    class: u16,
-    holdings: &mut [Holding],
-    receivers: impl Iterator<Item = (usize, usize)>,
-) {
-    let mut rest = members;
-    for (client, count) in receivers {
-        let (share, left) = rest.split_at(count);
-        rest = left;
-        holdings[client].add(class, share);
+/// Who holds what, and what there is to say about it.
+#[derive(Debug, Default)]
+pub(crate) struct Division {
+    pub(crate) shares: Shares,
+    /// What the clients are called, if they have names.
+    pub(crate) names: Option<Vec<String>>,
+    pub(crate) remarks: Vec<String>,
+}
+
+/// What each client holds.
+#[derive(Debug)]
+pub(crate) enum Shares {
+    /// To be split into train, validation and test.
+    Whole(Vec<Holding>),
+    /// Split already.
+    Split(Vec<ClientData>),
+}
+
+impl Default for Shares {
+    fn default() -> Self {
+        Self::Whole(Vec::new())
     }
 }
 
@@ -283,8 +291,24 @@ mod tests {
             Partition::Dirichlet { alpha: 0.1 },
             Partition::Pathological { classes_per_client: 1 },
             Partition::Pathological { classes_per_client: 2 },
+            Partition::Bernoulli { class_probability: 0.7, alpha: 10.0 },
+            Partition::Shards { shards_per_client: 2 },
+            Partition::Quantity { alpha: 0.5 },
+            Partition::Natural,
+            Partition::File { partition_file: "a/b.json".into(), partition_hash: None },
         ]
         .map(|partition| partition.to_string());
-        assert_eq!(read, ["IID", "Dirichlet(0.1)", "1 class per client", "2 classes per client"]);
+        let expected = [
+            "IID",
+            "Dirichlet(0.1)",
+            "1 class per client",
+            "2 classes per client",
+            "Bernoulli(0.7) and Dirichlet(10)",
+            "2 shards per client",
+            "IID with sizes from Dirichlet(0.5)",
+            "the clients of the data",
+            "a/b.json",
+        ];
+        assert_eq!(read, expected);
     }
 }

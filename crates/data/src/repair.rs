@@ -33,11 +33,12 @@ pub(crate) fn repair_from_anyone(holdings: &mut [Holding], min: usize) {
 /// The same, but no client gains or loses a class: samples move only between owners of their class,
 /// and no client gives away its last one. When all clients that share a class with the taker are at
 /// the minimum themselves, they pass on what they take from further clients, so that the error means
-/// that no exchange at all reaches the minimum.
+/// that no exchange at all reaches the minimum. It suggests more of the key by which classes are spread.
 pub(crate) fn repair_within_classes(
     holdings: &mut [Holding],
     owners: &[Vec<usize>],
     min: usize,
+    spread: &'static str,
 ) -> Result<(), DataError> {
     for taker in 0..holdings.len() {
         while holdings[taker].size() < min {
@@ -47,6 +48,7 @@ pub(crate) fn repair_within_classes(
                     held: holdings[taker].size(),
                     classes: listed(holdings[taker].classes()),
                     min_samples: min,
+                    spread,
                 })?;
             for Link { giver, receiver, class } in chain {
                 move_sample(holdings, giver, receiver, class);
@@ -163,7 +165,7 @@ mod tests {
     fn a_chain_reaches_a_client_that_shares_no_class() {
         let mut clients = holdings(&[&[2, 0, 0], &[2, 1, 0], &[0, 4, 4]]);
         let owners = owners(&clients, 3);
-        repair_within_classes(&mut clients, &owners, 3).unwrap();
+        repair_within_classes(&mut clients, &owners, 3, "classes_per_client").unwrap();
         assert_eq!(counts(&clients, 3), [[3, 0, 0], [1, 2, 0], [0, 3, 4]]);
     }
 
@@ -171,7 +173,9 @@ mod tests {
     fn nobody_gives_the_last_sample_of_a_class() {
         let mut clients = holdings(&[&[2, 0], &[1, 9]]);
         let owners = owners(&clients, 2);
-        let message = repair_within_classes(&mut clients, &owners, 3).unwrap_err().to_string();
+        let message = repair_within_classes(&mut clients, &owners, 3, "classes_per_client")
+            .unwrap_err()
+            .to_string();
         for part in ["client 0", "2 samples", "classes 0", "min_samples = 3", "lower min_samples"] {
             assert!(message.contains(part), "{message}");
         }

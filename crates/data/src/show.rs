@@ -24,6 +24,12 @@ fn shown(clients: usize) -> Vec<Option<usize>> {
     (0..FIRST_SHOWN).map(Some).chain([None]).chain(last.map(Some)).collect()
 }
 
+/// The line that stands for the clients that are not [`shown`].
+fn left_out(clients: usize, width: usize) -> String {
+    let more = clients.saturating_sub(FIRST_SHOWN + LAST_SHOWN);
+    format!("{:>width$} {more} clients are not shown\n", "...")
+}
+
 /// One line about the whole.
 fn title(federation: &Federation) -> String {
     let dataset = &federation.dataset;

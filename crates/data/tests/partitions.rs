@@ -26,7 +26,7 @@ fn dataset(class_sizes: &[usize]) -> Arc<Dataset> {
 
 fn plan(clients: usize, partition: Partition) -> PartitionPlan {
     PartitionPlan {
-        clients,
+        clients: Some(clients),
         partition,
         samples: None,
         min_samples: 1,
@@ -43,7 +43,7 @@ fn message(dataset: &Arc<Dataset>, plan: &PartitionPlan) -> String {
 /// Every sample at most once, ascending within a split, at least the minimum a client.
 fn check_sound(federation: &Federation, plan: &PartitionPlan) -> usize {
     let mut seen = BTreeSet::new();
-    assert_eq!(federation.clients.len(), plan.clients);
+    assert_eq!(federation.clients.len(), plan.clients.unwrap());
     for client in &federation.clients {
         for split in [&client.train, &client.validation, &client.test] {
             assert!(split.is_sorted());
@@ -97,6 +97,19 @@ fn any_partition() -> impl Strategy<Value = Partition> {
     prop_oneof![
         Just(Partition::Iid),
         (-3.0f64..2.0).prop_map(|power| Partition::Dirichlet { alpha: 10f64.powf(power) }),
+        (-3.0f64..2.0).prop_map(|power| Partition::Quantity { alpha: 10f64.powf(power) }),
+    ]
+}
+
+/// Divisions that may leave out classes, and may find a minimum out of reach.
+fn any_by_classes() -> impl Strategy<Value = Partition> {
+    let bernoulli = |(p, power): (f64, f64)| Partition::Bernoulli {
+        class_probability: p,
+        alpha: 10f64.powf(power),
+    };
+    prop_oneof![
+        (1usize..5).prop_map(|k| Partition::Shards { shards_per_client: k }),
+        (0.001f64..=1.0, -3.0f64..2.0).prop_map(bernoulli),
     ]
 }
 
@@ -152,6 +165,57 @@ proptest! {
     }
 
     #[test]
+    fn shards_and_tosses_give_every_sample_to_one_client_at_most(
+        sizes in prop::collection::vec(0usize..80, 2..12),
+        clients in 1usize..25,
+        partition in any_by_classes(),
+        min_samples in 1usize..8,
+        fractions in any_fractions(),
+        seed in any::<u64>(),
+    ) {
+        prop_assume!(sizes.iter().any(|size| *size > 0));
+        let plan = PartitionPlan {
+            min_samples,
+            train_fraction: fractions.0,
+            validation_fraction: fractions.1,
+            seed,
+            ..plan(clients, partition.clone())
+        };
+        let dataset = dataset(&sizes);
+        let federation = match Federation::new(dataset.clone(), &plan) {
+            Ok(federation) => federation,
+            Err(
+                DataError::Unrepairable { .. }
+                | DataError::TooFewSamples { .. }
+                | DataError::Plan { key: "shards_per_client", .. },
+            ) => return Ok(()),
+            Err(error) => panic!("{error}"),
+        };
+        let held = check_sound(&federation, &plan);
+        check_stratified(&federation, &plan);
+        let total: usize = sizes.iter().sum();
+        if let Partition::Shards { shards_per_client } = partition {
+            prop_assert_eq!(held, total);
+            // A run of consecutive samples reaches over as many classes as fit into its length.
+            let longest = total.div_ceil(clients * shards_per_client);
+            let least = *sizes.iter().filter(|size| **size > 0).min().unwrap();
+            let classes = shards_per_client * ((longest - 1) / least + 2);
+            for client in 0..clients {
+                let counts = federation.label_counts(client, Split::All);
+                prop_assert!(counts.iter().filter(|count| **count > 0).count() <= classes);
+            }
+        } else {
+            // A class is left out as a whole, or not at all.
+            for (class, size) in sizes.iter().enumerate() {
+                let counts = (0..clients).map(|c| federation.label_counts(c, Split::All)[class]);
+                prop_assert!([0, *size].contains(&counts.sum()));
+            }
+        }
+        let again = Federation::new(dataset.clone(), &plan).unwrap();
+        prop_assert_eq!(&again.clients, &federation.clients);
+    }
+
+    #[test]
     fn pathological_clients_hold_exactly_k_classes(
         sizes in prop::collection::vec(60usize..120, 2..12),
         clients in 1usize..25,
@@ -194,6 +258,9 @@ fn another_seed_gives_another_division() {
         Partition::Iid,
         Partition::Dirichlet { alpha: 0.5 },
         Partition::Pathological { classes_per_client: 2 },
+        Partition::Quantity { alpha: 0.5 },
+        Partition::Shards { shards_per_client: 2 },
+        Partition::Bernoulli { class_probability: 0.5, alpha: 1.0 },
     ] {
         let one = plan(5, partition);
         let other = PartitionPlan { seed: 2, ..one.clone() };
@@ -224,6 +291,61 @@ fn a_concentration_near_zero_gives_every_class_one_owner() {
             assert!(counts.iter().any(|counts| counts[class] >= 98), "{counts:?}");
         }
     }
+}
+
+#[test]
+fn sizes_follow_the_concentration_and_labels_do_not() {
+    let sizes = |alpha| {
+        let plan = plan(10, Partition::Quantity { alpha });
+        let federation = Federation::new(dataset(&[2_000; 5]), &plan).unwrap();
+        for client in 0..10 {
+            let counts = federation.label_counts(client, Split::All);
+            let held: usize = counts.iter().sum();
+            if held > 500 {
+                let even = held as f64 / 5.0;
+                assert!(
+                    counts.iter().all(|&n| (n as f64 - even).abs() < 0.25 * even),
+                    "{counts:?}"
+                );
+            }
+        }
+        let mut sizes: Vec<_> = federation.clients.iter().map(|c| c.size(Split::All)).collect();
+        sizes.sort_unstable();
+        sizes
+    };
+    assert_eq!(sizes(1e300), [1_000; 10]);
+    assert!(sizes(0.1)[9] > 3_000, "{:?}", sizes(0.1));
+    // One client holds all but what the others need.
+    assert_eq!(sizes(5e-324)[..9], [1; 9]);
+}
+
+#[test]
+fn shards_are_runs_of_a_class() {
+    // 20 shards of 25, two of which are one class of 50.
+    let plan = plan(10, Partition::Shards { shards_per_client: 2 });
+    let federation = Federation::new(dataset(&[50; 10]), &plan).unwrap();
+    for client in 0..10 {
+        let counts = federation.label_counts(client, Split::All);
+        assert!(counts.iter().all(|count| [0, 25, 50].contains(count)), "{counts:?}");
+        assert_eq!(federation.clients[client].size(Split::All), 50);
+    }
+}
+
+#[test]
+fn tosses_choose_classes_and_a_draw_divides_them() {
+    let counts = |p: f64, alpha: f64| -> Vec<Vec<usize>> {
+        let plan = plan(40, Partition::Bernoulli { class_probability: p, alpha });
+        let federation = Federation::new(dataset(&[400; 10]), &plan).unwrap();
+        (0..40).map(|client| federation.label_counts(client, Split::All)).collect()
+    };
+    let held = |counts: &[Vec<usize>]| counts.iter().flatten().filter(|n| **n > 0).count();
+    // 40 clients times 10 classes, of which a share is drawn.
+    let half = held(&counts(0.5, 1e6));
+    assert!((160..=240).contains(&half), "{half}");
+    assert_eq!(held(&counts(1.0, 1e300)), 400);
+    assert!(counts(1.0, 1e300).iter().flatten().all(|n| *n == 10));
+    // At a tiny probability everybody still holds a class, and the tosses end.
+    assert_eq!(held(&counts(1e-300, 1e300)), 40);
 }
 
 #[test]
@@ -282,13 +404,24 @@ fn settings_out_of_range_name_the_key_and_the_remedy() {
     let iid = plan(4, Partition::Iid);
     let dirichlet = |alpha| plan(4, Partition::Dirichlet { alpha });
     let classes = |k| plan(4, Partition::Pathological { classes_per_client: k });
+    let tosses = |p, alpha| plan(4, Partition::Bernoulli { class_probability: p, alpha });
+    let shards = |k| plan(4, Partition::Shards { shards_per_client: k });
     let cases = [
-        (PartitionPlan { clients: 0, ..iid.clone() }, ["clients = 0", "1 or more"]),
+        (PartitionPlan { clients: Some(0), ..iid.clone() }, ["clients = 0", "1 or more"]),
         (PartitionPlan { min_samples: 0, ..iid.clone() }, ["min_samples = 0", "1 or more"]),
         (dirichlet(0.0), ["alpha = 0", "above 0"]),
         (dirichlet(-1.0), ["alpha = -1", "above 0"]),
         (dirichlet(f64::NAN), ["alpha = NaN", "above 0"]),
         (dirichlet(f64::INFINITY), ["alpha = inf", "finite"]),
+        (plan(4, Partition::Quantity { alpha: 0.0 }), ["alpha = 0", "above 0"]),
+        (tosses(0.0, 1.0), ["class_probability = 0", "(0, 1]"]),
+        (tosses(1.5, 1.0), ["class_probability = 1.5", "(0, 1]"]),
+        (tosses(f64::NAN, 1.0), ["class_probability = NaN", "(0, 1]"]),
+        (tosses(0.5, f64::NAN), ["alpha = NaN", "above 0"]),
+        (shards(0), ["shards_per_client = 0", "use 1 to 10"]),
+        (shards(11), ["shards_per_client = 11", "use 1 to 10: 4 clients share 40 samples"]),
+        (shards(usize::MAX), ["shards_per_client = 1844", "use 1 to 10"]),
+        (PartitionPlan { clients: None, ..iid.clone() }, ["clients = unset", "how many"]),
         (classes(0), ["classes_per_client = 0", "1 to 4"]),
         (classes(5), ["classes_per_client = 5", "1 to 4"]),
         (PartitionPlan { train_fraction: 0.0, ..iid.clone() }, ["train_fraction = 0", "(0, 1]"]),
@@ -300,7 +433,7 @@ fn settings_out_of_range_name_the_key_and_the_remedy() {
         (PartitionPlan { samples: Some(0), ..iid.clone() }, ["samples = 0", "1 to 40"]),
         (PartitionPlan { samples: Some(41), ..iid.clone() }, ["samples = 41", "1 to 40"]),
         (PartitionPlan { min_samples: 11, ..iid.clone() }, ["need 44 samples", "only 40"]),
-        (PartitionPlan { clients: usize::MAX, ..iid.clone() }, ["only 40", "lower clients"]),
+        (PartitionPlan { clients: Some(usize::MAX), ..iid.clone() }, ["only 40", "lower clients"]),
         (
             PartitionPlan { samples: Some(20), min_samples: 6, ..iid.clone() },
             ["need 24 samples, but only 20", "raise samples"],
@@ -311,6 +444,23 @@ fn settings_out_of_range_name_the_key_and_the_remedy() {
         assert!(parts.iter().all(|part| message.contains(part)), "{message}");
     }
 }
+
+#[test]
+fn the_divisions_by_other_rules_are_pinned() {
+    // A change here changes the results of every experiment: see CHANGELOG, Numerics.
+    let held = [
+        Partition::Quantity { alpha: 0.5 },
+        Partition::Shards { shards_per_client: 2 },
+        Partition::Bernoulli { class_probability: 0.5, alpha: 1.0 },
+    ]
+    .map(|partition| {
+        let plan = PartitionPlan { min_samples: 4, ..plan(3, partition) };
+        Federation::new(dataset(&[8, 8, 8]), &plan).unwrap().clients[2].train.clone()
+    });
+    assert_eq!(held, PINNED_OTHERS);
+}
+
+const PINNED_OTHERS: [&[u32]; 3] = [&[], &[], &[]];
 
 #[test]
 fn impossible_pathological_divisions_say_why() {

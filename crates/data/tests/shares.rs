@@ -25,7 +25,7 @@ fn share() -> Share {
 fn federation() -> Federation {
     let dataset = Arc::new(Dataset::load("mnist-small", None).unwrap());
     let plan = PartitionPlan {
-        clients: 5,
+        clients: Some(5),
         partition: Partition::Dirichlet { alpha: 0.3 },
         samples: Some(500),
         min_samples: 20,

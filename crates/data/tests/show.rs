@@ -24,12 +24,12 @@ fn three_clients() -> Federation {
         ClientData { train: vec![6, 9], validation: vec![], test: vec![12] },
         ClientData { train: vec![7, 10, 13, 16, 19, 22], validation: vec![25], test: vec![8] },
     ];
-    Federation { dataset: animals(30), clients }
+    Federation { dataset: animals(30), clients, names: None }
 }
 
 fn many_clients() -> Federation {
     let plan = PartitionPlan {
-        clients: 1_000,
+        clients: Some(1_000),
         partition: Partition::Dirichlet { alpha: 0.1 },
         samples: None,
         min_samples: 5,
@@ -53,7 +53,7 @@ client  train  validation   test  classes  largest  effective
      2      6           1      1        2   87.5 %       1.28
 
 total: 11 train, 2 validation, 4 test; global test: 6
-samples a client: 3 to 8, mean 5.7; classes held: mean 2.0; effective: mean 1.76
+samples a client: 3 to 8, median 6, mean 5.7; classes held: mean 2.0; effective: mean 1.76
 "
     );
 }
@@ -91,7 +91,14 @@ fn many_clients_are_shown_in_part() {
     let federation = many_clients();
     let table = show::table(&federation);
     assert_eq!(table.lines().count(), 2 + 1 + 20 + 1 + 5 + 1 + 5 + 1 + 2, "{table}");
-    for part in ["\n    19 ", "\n   ...\n", "\n   995 ", "\n   999 ", "\nmedian ", "\n  25 % "] {
+    for part in [
+        "\n    19 ",
+        "\n   ... 975 clients are not shown\n",
+        "\n   995 ",
+        "\n   999 ",
+        "\nmedian ",
+        "\n  25 % ",
+    ] {
         assert!(table.contains(part), "{part:?} is not in:\n{table}");
     }
     assert!(!table.contains("\n    20 ") && !table.contains("\n   994 "), "{table}");
@@ -101,7 +108,7 @@ fn many_clients_are_shown_in_part() {
 
 #[test]
 fn nothing_to_show_is_not_a_panic() {
-    let none = Federation { dataset: animals(3), clients: Vec::new() };
+    let none = Federation { dataset: animals(3), clients: Vec::new(), names: None };
     assert!(show::table(&none).contains("0 of 3 training samples over 0 clients"));
     assert!(show::heat_map(&none, false).contains("all"));
     let empty = Federation { clients: vec![ClientData::default()], ..none };

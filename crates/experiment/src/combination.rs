@@ -1,14 +1,20 @@
 //! Settings that are right by themselves and do not go together.
 
 use crate::{ExperimentError, Settings};
-use formant_federation::Until;
+use formant_data::{ClientData, Partition};
+use formant_federation::{Protocol, Until};
 use formant_methods::Moment;
 use formant_runtime::Scored;
 
 /// Refuses settings that are right by themselves but nonsense together.
 pub(crate) fn check(settings: &Settings) -> Result<(), ExperimentError> {
     settings.data.check()?;
-    if settings.evaluation.split == Scored::Validation && settings.data.validation_fraction == 0.0 {
+    // A file of a division may have validation sets of its own.
+    let drawn = !matches!(settings.data.partition, Partition::File { .. });
+    if drawn
+        && settings.evaluation.split == Scored::Validation
+        && settings.data.validation_fraction == 0.0
+    {
         return Err(ExperimentError::combination(
             "`evaluation.split = \"validation\"` needs a validation set, but `data.validation_fraction = 0`",
             "set data.validation_fraction, e.g. to 0.25",
@@ -19,10 +25,9 @@ pub(crate) fn check(settings: &Settings) -> Result<(), ExperimentError> {
 
 /// Refuses rules that cannot work, and methods that cannot work with them.
 fn check_rules(settings: &Settings) -> Result<(), ExperimentError> {
-    let protocol = settings.protocol();
-    if let Some((fault, remedy)) = protocol.fault() {
-        return Err(ExperimentError::combination(format!("[federation]: {fault}"), remedy));
-    }
+    // What a number of clients rules out that only the data know is seen when these are there.
+    let protocol = settings.protocol(settings.data.clients.unwrap_or(usize::MAX));
+    check_protocol(&protocol)?;
     let at = Moment { round: 1, rounds: settings.rounds };
     for setting in &settings.methods {
         if !protocol.is_synchronous() && !setting.method.method.hints(at).stale_uploads {
@@ -36,6 +41,31 @@ fn check_rules(settings: &Settings) -> Result<(), ExperimentError> {
         }
     }
     Ok(())
+}
+
+/// Refuses rules that cannot work.
+pub(crate) fn check_protocol(protocol: &Protocol) -> Result<(), ExperimentError> {
+    match protocol.fault() {
+        Some((fault, remedy)) => {
+            Err(ExperimentError::combination(format!("[federation]: {fault}"), remedy))
+        }
+        None => Ok(()),
+    }
+}
+
+/// Refuses clients of which none has anything to be judged by.
+pub(crate) fn check_scored(
+    settings: &Settings,
+    clients: &[ClientData],
+) -> Result<(), ExperimentError> {
+    let split = settings.evaluation.split;
+    if split != Scored::Validation || clients.iter().any(|data| !split.of(data).is_empty()) {
+        return Ok(());
+    }
+    Err(ExperimentError::combination(
+        "`evaluation.split = \"validation\"` needs a validation set, and no client has one",
+        "set evaluation.split = \"test\", or list validation samples in data.partition_file",
+    ))
 }
 
 /// Refuses rules that cannot work where time is simulated and training takes none.
@@ -52,8 +82,8 @@ pub(crate) fn check_clock(settings: &Settings) -> Result<(), ExperimentError> {
 
 #[cfg(test)]
 mod tests {
+    use super::*;
     use crate::{Experiment, Override};
-    use formant_data::Partition;
     use formant_methods::Zoo;
 
     fn parse(text: &str, set: &[&str]) -> Result<Experiment, String> {
@@ -68,6 +98,12 @@ mod tests {
     fn a_file_with_an_idle_key_is_refused() {
         for (text, expected) in [
             ("[data]\npartition = \"iid\"\nalpha = 1", "`data.alpha = 1.0` does nothing with"),
+            ("[data]\nskew_strength = 3", "`data.skew_strength = 3.0` does nothing with"),
+            (
+                "[data]\npartition = \"file\"\npartition_file = \"a\"\nsamples = 9",
+                "`data.samples = 9` does nothing with",
+            ),
+            ("[data]\npartition_file = \"a\"", "`data.partition_file = \"a\"` does nothing with"),
             ("[data]\nclasses_per_client = 3", "`data.classes_per_client = 3` does nothing with"),
             ("[network]\nname = \"cnn\"\nhidden = [3]", "`network.hidden = [3]` does nothing"),
             ("[network]\nname = \"mlp\"\nwidth = 3", "`network.width = 3` does nothing with"),

@@ -1,17 +1,22 @@
 //! `[data]`: which images, and how they are divided among the clients.
 
+use crate::Override;
 use crate::origin::{KEYS as ORIGIN, Origin};
 use crate::section::{Decision, Section, key, symbol, whole};
 use crate::{Experiment, ExperimentError};
-use formant_data::{Federation, Partition, PartitionPlan, Progress};
-use formant_methods::schema::{Default as Preset, Key, Kind};
+use formant_data::{Federation, Partition, PartitionPlan, Progress, Skew, division_hash};
+use formant_methods::schema::{Default as Preset, Form, Key, Kind};
 use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
 use std::sync::Arc;
 use toml::{Table, Value};
 
 pub(crate) const SECTION: Section = Section {
     complete,
-    decision: Some(Decision { key: "partition", owners }),
+    decisions: &[
+        Decision { key: "partition", owners },
+        Decision { key: "skew", owners: skew_owners },
+    ],
     ..Section::new("data", "Which images, and how they are divided among the clients.", KEYS)
 };
 
@@ -37,17 +42,17 @@ const DIVISION: &[Key] = &[
     symbol(
         "N",
         key(
-            "clients",
+            CLIENTS,
             Kind::Integer { min: 1, max: 1_000_000 },
-            Preset::Integer(20),
-            "number of clients",
+            Preset::Unset,
+            "number of clients, 20 unless set; natural: so many of them, all unless set; file: as many as it lists",
         ),
     ),
     key(
         "partition",
-        Kind::Choice(&[DIRICHLET, IID, PATHOLOGICAL]),
+        Kind::Choice(&[DIRICHLET, IID, PATHOLOGICAL, SHARDS, BERNOULLI, QUANTITY, NATURAL, FILE]),
         Preset::Text(DIRICHLET),
-        "dirichlet: each class divided by a Dirichlet(alpha) draw; iid: evenly; pathological: classes_per_client classes each",
+        "dirichlet: each class divided by a Dirichlet(alpha) draw; iid: evenly; pathological: classes_per_client classes each; shards: runs of sorted samples; bernoulli: classes by tosses, each divided by a Dirichlet(alpha) draw; quantity: evenly, but of drawn sizes; natural: the clients that the data name; file: as partition_file says",
     ),
     symbol(
         "α",
@@ -55,7 +60,7 @@ const DIVISION: &[Key] = &[
             ALPHA,
             Kind::Above { min: 0.0, max: 1e6 },
             Preset::Unset,
-            "concentration of the Dirichlet partition, 0.5 unless set; smaller is more heterogeneous",
+            "concentration of dirichlet and quantity, 0.5 unless set, and of bernoulli, 10 unless set; smaller is more heterogeneous",
         ),
     ),
     key(
@@ -63,6 +68,45 @@ const DIVISION: &[Key] = &[
         whole(1),
         Preset::Unset,
         "classes of each client in the pathological partition, 2 unless set",
+    ),
+    key(
+        SHARDS_PER_CLIENT,
+        whole(1),
+        Preset::Unset,
+        "runs of each client in the partition into shards, 2 unless set",
+    ),
+    symbol(
+        "p",
+        key(
+            CLASS_PROBABILITY,
+            Kind::Above { min: 0.0, max: 1.0 },
+            Preset::Unset,
+            "how likely a client of the bernoulli partition holds a class, 0.7 unless set",
+        ),
+    ),
+    key(
+        PARTITION_FILE,
+        Kind::Text,
+        Preset::Unset,
+        "JSON file of the clients' samples for the partition file; `formant data split` writes one",
+    ),
+    key(
+        PARTITION_HASH,
+        Kind::Form(&HASH),
+        Preset::Unset,
+        "XXH3-128 of partition_file, which a run notes: with another content it is not resumed",
+    ),
+    key(
+        "skew",
+        Kind::Choice(&[NONE, ROTATION, NOISE, COLOUR]),
+        Preset::Text(NONE),
+        "what makes the images of each client look different, besides any partition; the global test set stays as it is",
+    ),
+    key(
+        SKEW_STRENGTH,
+        Kind::Above { min: 0.0, max: 180.0 },
+        Preset::Unset,
+        "largest angle in degrees, 45 unless set; largest deviation of noise, 0.1 unless set; largest change of a colour channel, 0.5 unless set",
     ),
     key(
         "min_samples",
@@ -95,6 +139,26 @@ const IID: &str = "iid";
 const PATHOLOGICAL: &str = "pathological";
 const ALPHA: &str = "alpha";
 const CLASSES_PER_CLIENT: &str = "classes_per_client";
+const SHARDS: &str = "shards";
+const SHARDS_PER_CLIENT: &str = "shards_per_client";
+const BERNOULLI: &str = "bernoulli";
+const CLASS_PROBABILITY: &str = "class_probability";
+const QUANTITY: &str = "quantity";
+const NATURAL: &str = "natural";
+const FILE: &str = "file";
+const PARTITION_FILE: &str = "partition_file";
+const PARTITION_HASH: &str = "partition_hash";
+const CLIENTS: &str = "clients";
+const NONE: &str = "none";
+const ROTATION: &str = "rotation";
+const NOISE: &str = "noise";
+const COLOUR: &str = "colour";
+const SKEW_STRENGTH: &str = "skew_strength";
+
+const HASH: Form = Form {
+    description: "32 hexadecimal digits",
+    accepts: |text| text.len() == 32 && text.bytes().all(|b| b.is_ascii_hexdigit()),
+};
 
 /// Which images, and how they are divided among the clients.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -105,11 +169,15 @@ pub struct Data {
     /// Use only so many training images, balanced over the classes; without it, all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub samples: Option<usize>,
-    /// `N`: number of clients.
-    pub clients: usize,
+    /// `N`: number of clients; without it, as many as the data or the file of a division name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub clients: Option<usize>,
     /// How the images are divided.
     #[serde(flatten, with = "PartitionKeys")]
     pub partition: Partition,
+    /// What makes the images of each client look different.
+    #[serde(flatten)]
+    pub skew: Skew,
     /// Smallest number of images of a client, over all three splits.
     pub min_samples: usize,
     /// Keys the partition and the splits alone; without it, the experiment's seed does.
@@ -126,28 +194,77 @@ pub struct Data {
 #[serde(remote = "Partition", tag = "partition", rename_all = "lowercase")]
 enum PartitionKeys {
     Iid,
-    Dirichlet { alpha: f64 },
-    Pathological { classes_per_client: usize },
+    Dirichlet {
+        alpha: f64,
+    },
+    Pathological {
+        classes_per_client: usize,
+    },
+    Bernoulli {
+        class_probability: f64,
+        alpha: f64,
+    },
+    Shards {
+        shards_per_client: usize,
+    },
+    Quantity {
+        alpha: f64,
+    },
+    Natural,
+    File {
+        /// Nothing if it is not given, which [`Data::check`] refuses.
+        #[serde(default)]
+        partition_file: PathBuf,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        partition_hash: Option<String>,
+    },
 }
 
 /// The partitions for which a key means something.
 fn owners(key: &str) -> Option<Vec<&'static str>> {
-    let owned = [(ALPHA, DIRICHLET), (CLASSES_PER_CLIENT, PATHOLOGICAL)];
-    owned.into_iter().find(|(name, _)| *name == key).map(|(_, owner)| vec![owner])
+    match key {
+        ALPHA => Some(vec![DIRICHLET, QUANTITY, BERNOULLI]),
+        CLASSES_PER_CLIENT => Some(vec![PATHOLOGICAL]),
+        SHARDS_PER_CLIENT => Some(vec![SHARDS]),
+        CLASS_PROBABILITY => Some(vec![BERNOULLI]),
+        PARTITION_FILE | PARTITION_HASH => Some(vec![FILE]),
+        // A file says itself which samples are used.
+        "samples" => Some(vec![DIRICHLET, IID, PATHOLOGICAL, SHARDS, BERNOULLI, QUANTITY, NATURAL]),
+        _ => None,
+    }
 }
 
-/// Fills in the parameter of the chosen partition, so that the resolved experiment says it.
+/// The skews for which a key means something.
+fn skew_owners(key: &str) -> Option<Vec<&'static str>> {
+    (key == SKEW_STRENGTH).then(|| vec![ROTATION, NOISE, COLOUR])
+}
+
+/// Fills in the parameters of the chosen partition and skew, so that the resolved experiment says them.
 fn complete(data: &mut Table) {
-    let chosen = data.get("partition").and_then(Value::as_str);
     let presets = [
         // The paper's middle value.
         (DIRICHLET, ALPHA, Value::Float(0.5)),
         // As most papers have it.
         (PATHOLOGICAL, CLASSES_PER_CLIENT, Value::Integer(2)),
+        (SHARDS, SHARDS_PER_CLIENT, Value::Integer(2)),
+        (QUANTITY, ALPHA, Value::Float(0.5)),
+        // As FedCorr has them.
+        (BERNOULLI, CLASS_PROBABILITY, Value::Float(0.7)),
+        (BERNOULLI, ALPHA, Value::Float(10.0)),
+        (ROTATION, SKEW_STRENGTH, Value::Float(45.0)),
+        (NOISE, SKEW_STRENGTH, Value::Float(0.1)),
+        (COLOUR, SKEW_STRENGTH, Value::Float(0.5)),
     ];
-    let preset = presets.into_iter().find(|(owner, ..)| chosen == Some(*owner));
-    if let Some((_, key, value)) = preset {
-        data.entry(key).or_insert(value);
+    for decisive in ["partition", "skew"] {
+        let Some(chosen) = data.get(decisive).and_then(Value::as_str).map(str::to_owned) else {
+            continue;
+        };
+        if decisive == "partition" && ![NATURAL, FILE].contains(&&*chosen) {
+            data.entry(CLIENTS).or_insert(Value::Integer(20));
+        }
+        for (_, key, value) in presets.iter().filter(|(owner, ..)| chosen == *owner) {
+            data.entry(*key).or_insert_with(|| value.clone());
+        }
     }
 }
 
@@ -158,9 +275,24 @@ impl Default for Data {
 }
 
 impl Data {
-    /// Refuses fractions that leave nothing to judge by.
+    /// Refuses what cannot be divided, and fractions that leave nothing to judge by.
     pub(crate) fn check(&self) -> Result<(), ExperimentError> {
         self.origin.check()?;
+        let needed = |key: &str, example: &str| {
+            Err(ExperimentError::combination(
+                format!("`data.{key}` is not set, and `data.partition` needs it"),
+                format!("set data.{key}, e.g. to {example}"),
+            ))
+        };
+        match &self.partition {
+            Partition::File { partition_file, .. } if partition_file.as_os_str().is_empty() => {
+                return needed(PARTITION_FILE, "\"split.json\"");
+            }
+            Partition::File { .. } | Partition::Natural => {}
+            _ if self.clients.is_none() => return needed(CLIENTS, "20"),
+            _ => {}
+        }
+        self.skew.check()?;
         let (train, validation) = (self.train_fraction, self.validation_fraction);
         if train + validation < 1.0 {
             return Ok(());
@@ -184,6 +316,7 @@ impl Experiment {
     pub fn federation_with(&self, progress: Progress<'_>) -> Result<Federation, ExperimentError> {
         let data = &self.data;
         let dataset = data.origin.load(self.runtime.threads(), progress)?;
+        let seed = data.seed.unwrap_or(self.seed);
         let plan = PartitionPlan {
             clients: data.clients,
             partition: data.partition.clone(),
@@ -191,8 +324,26 @@ impl Experiment {
             min_samples: data.min_samples,
             train_fraction: data.train_fraction,
             validation_fraction: data.validation_fraction,
-            seed: data.seed.unwrap_or(self.seed),
+            seed,
         };
-        Ok(Federation::new(Arc::new(dataset), &plan)?)
+        Ok(Federation::new(Arc::new(dataset), &plan)?.skewed(data.skew, seed)?)
+    }
+
+    /// Changes by which the experiment says what files hold that it only names, so that a run that goes on later, and
+    /// elsewhere, goes on with the same: the whole path and the hash of the file of a division.
+    pub fn pins(&self) -> Result<Vec<Override>, ExperimentError> {
+        let Partition::File { partition_file: file, partition_hash } = &self.data.partition else {
+            return Ok(Vec::new());
+        };
+        let path = std::path::absolute(file).unwrap_or_else(|_| file.clone());
+        let hash = match partition_hash {
+            // To be compared when the file is read.
+            Some(hash) => hash.clone(),
+            None => division_hash(file)?,
+        };
+        Ok(vec![
+            Override::new(&[SECTION.name, PARTITION_FILE], path.display().to_string()),
+            Override::new(&[SECTION.name, PARTITION_HASH], hash),
+        ])
     }
 }

@@ -24,7 +24,7 @@ use toml::{Table, Value};
 /// let ditto = MethodSetting::new(&zoo, "ditto", &toml::toml! { lambda = 0.5 })?;
 /// let experiment = Experiment::new(Settings {
 ///     rounds: 5,
-///     data: Data { clients: 8, partition: Partition::Iid, ..Data::default() },
+///     data: Data { clients: Some(8), partition: Partition::Iid, ..Data::default() },
 ///     training: Training { learning_rate: 0.1, ..Training::default() },
 ///     methods: vec![
 ///         MethodSetting { training: Some(Training { epochs: 1, ..Training::default() }), ..ditto },
@@ -48,7 +48,7 @@ use toml::{Table, Value};
 /// assert_eq!(experiment, Experiment::parse(&file, &[], &zoo)?);
 /// assert_eq!(experiment, Experiment::parse(&experiment.to_table(), &[], &zoo)?);
 ///
-/// let nobody = Data { clients: 0, ..experiment.data.clone() };
+/// let nobody = Data { clients: Some(0), ..experiment.data.clone() };
 /// let error = Experiment::new(Settings { data: nobody, ..experiment.settings().clone() });
 /// assert!(error.unwrap_err().to_string().starts_with("`data.clients = 0` is outside its range"));
 /// # Ok::<(), formant_experiment::ExperimentError>(())

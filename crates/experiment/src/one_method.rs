@@ -10,10 +10,11 @@ use toml::{Table, Value};
 pub struct OneMethod {
     experiment: Experiment,
     method: MethodSetting,
+    clients: usize,
 }
 
 impl OneMethod {
-    /// Refuses an experiment with several methods.
+    /// Refuses an experiment with several methods, or with nobody knows how many clients.
     pub fn new(experiment: Experiment) -> Result<Self, ExperimentError> {
         let [method] = &*experiment.methods else {
             let labels: Vec<&str> = experiment.methods.iter().map(|m| m.label.as_str()).collect();
@@ -22,7 +23,13 @@ impl OneMethod {
                 "keep one [[method]]",
             ));
         };
-        Ok(Self { method: method.clone(), experiment })
+        let Some(clients) = experiment.data.clients else {
+            return Err(ExperimentError::combination(
+                "a server must know how many clients there are, and `data.clients` is not set",
+                "set data.clients; `formant data show` counts those of the data or of a file",
+            ));
+        };
+        Ok(Self { method: method.clone(), clients, experiment })
     }
 
     /// The file as clients get it: where the server's files lie and how many cores it has is none of
@@ -34,6 +41,11 @@ impl OneMethod {
             origin::for_clients(data, self, seen)?;
         }
         Ok(file)
+    }
+
+    /// How many clients there are.
+    pub fn clients(&self) -> usize {
+        self.clients
     }
 
     /// The method.

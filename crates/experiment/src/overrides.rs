@@ -2,7 +2,7 @@
 
 use crate::ExperimentError;
 use crate::origin::{FORMERLY, SOURCE};
-use crate::section::{SECTIONS, Section};
+use crate::section::{Decision, SECTIONS, Section};
 use formant_methods::schema::suggest;
 use formant_methods::{ALLOW_DEGENERATE, Entry, Zoo};
 use toml::{Table, Value};
@@ -74,11 +74,11 @@ impl Override {
         self.decided().is_some()
     }
 
-    /// The section in which it decides what other keys mean something.
-    fn decided(&self) -> Option<&'static Section> {
+    /// The section in which it decides which other keys mean something, and how.
+    fn decided(&self) -> Option<(&'static Section, &'static Decision)> {
         let [section, key] = &*self.path else { return None };
         let section = SECTIONS.iter().find(|known| known.name == section)?;
-        section.decision.filter(|decision| decision.key == key).map(|_| section)
+        section.decisions.iter().find(|decision| decision.key == key).map(|found| (section, found))
     }
 
     pub(crate) fn apply(&self, table: &mut Table, zoo: &Zoo) -> Result<(), ExperimentError> {
@@ -86,12 +86,12 @@ impl Override {
             return self.apply_to_methods(table, zoo);
         }
         insert(table, &self.path, self.value.as_ref())?;
-        if let Some(decided) = self.decided()
+        if let Some((decided, decision)) = self.decided()
             && let Some(chosen) = self.value.as_ref().and_then(Value::as_str)
             && let Some(Value::Table(section)) = table.get_mut(decided.name)
         {
             // What the file says about a partition or network that is no longer used.
-            section.retain(|key, _| !decided.is_idle(key, chosen));
+            section.retain(|key, _| !decision.is_idle(key, chosen));
         }
         Ok(())
     }

@@ -145,11 +145,11 @@ impl Settings {
         Ok(file)
     }
 
-    /// The rules of a round, as if every method had a personal phase.
-    pub(crate) fn protocol(&self) -> Protocol {
+    /// The rules of a round among so many clients, as if every method had a personal phase.
+    pub(crate) fn protocol(&self, clients: usize) -> Protocol {
         let rules = &self.federation;
         Protocol {
-            clients: self.data.clients,
+            clients,
             rounds: self.rounds as u64,
             schedule: rules.schedule,
             personal: Personal {
@@ -178,12 +178,12 @@ mod tests {
     use crate::section::SECTIONS;
     use crate::units::{Pixels, Rate, Span};
     use core::time::Duration;
-    use formant_data::Partition;
+    use formant_data::{Partition, Skew};
     use formant_numerics::{Convolution, Norm, Size, Stem};
     use std::collections::HashSet;
 
     /// Settings in which nothing is left out that can be said, as far as they go together.
-    fn outspoken() -> [Settings; 2] {
+    fn outspoken() -> [Settings; 5] {
         let mut residual = Settings::default();
         residual.data.origin = Origin {
             source: "photos".into(),
@@ -214,8 +214,19 @@ mod tests {
         residual.runtime.threads = Some(2);
         let mut dense = Settings::default();
         dense.data.partition = Partition::Pathological { classes_per_client: 2 };
+        dense.data.skew = Skew::Rotation { skew_strength: 30.0 };
         dense.network = NetworkSpec { hidden: Some(vec![3]), ..NetworkSpec::named("mlp") };
-        [residual, dense]
+        let mut tossed = Settings::default();
+        tossed.data.partition = Partition::Bernoulli { class_probability: 0.5, alpha: 1.0 };
+        let mut dealt = Settings::default();
+        dealt.data.partition = Partition::Shards { shards_per_client: 3 };
+        let mut replayed = Settings::default();
+        replayed.data.clients = None;
+        replayed.data.partition = Partition::File {
+            partition_file: "split.json".into(),
+            partition_hash: Some("0123456789abcdef0123456789abcdef".into()),
+        };
+        [residual, dense, tossed, dealt, replayed]
     }
 
     #[test]

@@ -3,7 +3,6 @@
 
 use crate::{Experiment, ExperimentError, OneMethod, combination, room};
 use formant_data::{ClientData, Dataset, Federation};
-use formant_federation::Protocol;
 use formant_methods::WeightedAverage;
 use formant_model::Card;
 use formant_numerics::{Cpu, Engine, Part};
@@ -33,7 +32,9 @@ impl Experiment {
         combination::check_clock(self)?;
         let engine = self.engine(&federation.dataset)?;
         let sizes = federation.clients.iter().map(|data| Some(self.size_of(data))).collect();
-        let clients = federation.clients.len();
+        let protocol = self.protocol(federation.clients.len());
+        combination::check_protocol(&protocol)?;
+        combination::check_scored(self, &federation.clients)?;
         let plan = RunPlan {
             header: self.header(&federation.dataset, &*engine, sizes),
             card: self.card(&federation.dataset),
@@ -43,7 +44,7 @@ impl Experiment {
             combine: Arc::new(WeightedAverage),
             seed: self.seed,
             rounds: self.rounds,
-            protocol: Protocol { clients, ..self.protocol() },
+            protocol,
             profile: self.profile(),
             evaluation: self.evaluation.plan(),
             checkpoint_every: self.runtime.checkpoint_every,
@@ -156,7 +157,7 @@ impl OneMethod {
     ) -> Result<(Task, RunStarted), ExperimentError> {
         let engine = self.engine(dataset)?;
         // Nobody knows what others hold.
-        let mut sizes = vec![None; self.data.clients];
+        let mut sizes = vec![None; self.clients()];
         if let Side::Client { place, data } = side
             && let Some(own) = sizes.get_mut(place)
         {
@@ -178,7 +179,7 @@ impl OneMethod {
         };
         room::check(&header, &Footprint::under(&load), formant_runtime::available())?;
         let task = Task {
-            rules: method.rules(&self.protocol()),
+            rules: method.rules(&self.protocol(self.clients())),
             method,
             engine,
             combine: Arc::new(WeightedAverage),

@@ -3,7 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "what a test cannot do without, it may insist on")]
 
 use core::time::Duration;
-use formant_data::{CATALOGUE, Partition};
+use formant_data::{CATALOGUE, Partition, Skew};
 use formant_experiment::units::{Pixels, Rate, Size, Span};
 use formant_experiment::{
     Data, Devices, Evaluation, Experiment, Links, MethodSetting, Origin, Rules, Runtime, Settings,
@@ -17,22 +17,54 @@ use proptest::prelude::*;
 use proptest::{option, sample};
 use toml::Table;
 
+fn partition() -> impl Strategy<Value = Partition> {
+    let file = ("[a-z/]{1,9}", option::of("[0-9a-f]{32}"));
+    prop_oneof![
+        Just(Partition::Iid),
+        Just(Partition::Natural),
+        (1e-6..1e6).prop_map(|alpha| Partition::Dirichlet { alpha }),
+        (1e-6..1e6).prop_map(|alpha| Partition::Quantity { alpha }),
+        (1usize..100).prop_map(|n| Partition::Pathological { classes_per_client: n }),
+        (1usize..100).prop_map(|n| Partition::Shards { shards_per_client: n }),
+        (0.01..=1.0, 1e-6..1e6).prop_map(|(class_probability, alpha)| Partition::Bernoulli {
+            class_probability,
+            alpha
+        }),
+        file.prop_map(|(file, partition_hash)| Partition::File {
+            partition_file: file.into(),
+            partition_hash
+        }),
+    ]
+}
+
+fn skew() -> impl Strategy<Value = Skew> {
+    prop_oneof![
+        Just(Skew::None),
+        (0.1..180.0).prop_map(|skew_strength| Skew::Rotation { skew_strength }),
+        (0.01..1.0).prop_map(|skew_strength| Skew::Noise { skew_strength }),
+        (0.01..1.0).prop_map(|skew_strength| Skew::Colour { skew_strength }),
+    ]
+}
+
 prop_compose! {
     fn data()(
         origin in origin(),
         samples in option::of(1usize..100_000),
         clients in 10usize..1_000,
-        partition in prop_oneof![
-            Just(Partition::Iid),
-            (1e-6..1e6).prop_map(|alpha| Partition::Dirichlet { alpha }),
-            (1usize..100).prop_map(|n| Partition::Pathological { classes_per_client: n }),
-        ],
+        (partition, skew) in (partition(), skew()),
         min_samples in 2usize..1_000,
         seed in option::of(0u64..1 << 62),
         train_fraction in 0.01..0.5,
         validation_fraction in 0.1..0.5,
     ) -> Data {
-        Data { origin, samples, clients, partition, min_samples, seed, train_fraction, validation_fraction }
+        let samples = samples.filter(|_| !matches!(partition, Partition::File { .. }));
+        // Clients that are there already need not be counted.
+        let counted = !matches!(partition, Partition::File { .. } | Partition::Natural);
+        let clients = (counted || clients % 2 == 0).then_some(clients);
+        Data {
+            origin, samples, clients, partition, skew, min_samples, seed, train_fraction,
+            validation_fraction,
+        }
     }
 }
 
@@ -215,7 +247,7 @@ fn settings_of_rust_are_refused_as_those_of_a_file_are() {
     };
     let cases: [Case<'_>; 11] = [
         (&|s| s.rounds = 0, "`rounds = 0` is outside its range\nhint: it must be a whole number"),
-        (&|s| s.data.clients = 0, "`data.clients = 0` is outside its range\nhint: "),
+        (&|s| s.data.clients = Some(0), "`data.clients = 0` is outside its range\nhint: "),
         (&|s| s.data.validation_fraction = 0.5, "`data.train_fraction = 0.75` and"),
         (
             &|s| s.training.momentum = f64::NAN,

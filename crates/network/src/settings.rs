@@ -221,7 +221,7 @@ impl ServerSettings {
             }
         };
         let experiment = OneMethod::new(Experiment::parse_for_network(&table, &[], zoo)?)?;
-        let settings = Self::resolve(given, experiment.data.clients)?;
+        let settings = Self::resolve(given, experiment.clients())?;
         Ok((experiment, settings))
     }
 

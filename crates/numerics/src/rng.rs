@@ -33,6 +33,8 @@ pub enum Stream {
     Sample = 9,
     /// Virtual devices and links.
     Equipment = 10,
+    /// What makes the images of clients look different.
+    Skew = 12,
     /// For tests and benchmarks.
     Test = 1_000,
 }

@@ -136,10 +136,20 @@ fn clients(sizes: &[Option<ClientSize>]) -> String {
 fn partition(config: &Value) -> Option<String> {
     let data = config.get("data")?;
     let mut text = data.get("partition")?.as_str()?.to_owned();
-    for (key, words) in [("alpha", "alpha"), ("classes_per_client", "classes per client")] {
+    for (key, words) in [
+        ("class_probability", "class probability"),
+        ("alpha", "alpha"),
+        ("classes_per_client", "classes per client"),
+        ("shards_per_client", "shards per client"),
+        ("partition_file", "from"),
+    ] {
         if let Some(value) = data.get(key) {
             text = format!("{text}, {words} {value}");
         }
+    }
+    let skew = data.get("skew").and_then(Value::as_str).filter(|skew| *skew != "none");
+    if let (Some(skew), Some(strength)) = (skew, data.get("skew_strength")) {
+        text = format!("{text}; {skew} up to {strength}");
     }
     Some(text)
 }
@@ -157,7 +167,11 @@ mod tests {
         assert_eq!(dirichlet.as_deref(), Some("dirichlet, alpha 0.5"));
         let pathological = shown(json!({"partition": "pathological", "classes_per_client": 2}));
         assert_eq!(pathological.as_deref(), Some("pathological, classes per client 2"));
-        assert_eq!(shown(json!({"partition": "iid"})).as_deref(), Some("iid"));
+        let tossed = shown(json!({"partition": "bernoulli", "alpha": 1, "class_probability": 0.5}));
+        assert_eq!(tossed.as_deref(), Some("bernoulli, class probability 0.5, alpha 1"));
+        let skew = json!({"partition": "natural", "skew": "rotation", "skew_strength": 45});
+        assert_eq!(shown(skew).as_deref(), Some("natural; rotation up to 45"));
+        assert_eq!(shown(json!({"partition": "iid", "skew": "none"})).as_deref(), Some("iid"));
         assert_eq!(partition(&json!({})), None);
     }
 

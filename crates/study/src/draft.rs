@@ -38,10 +38,16 @@ impl Draft {
         self.changes.push(change);
     }
 
-    /// The experiment with the changes of this draft and some more, which come last.
+    /// The experiment with the changes of this draft and some more, which come last. Files that it names are
+    /// [pinned](Experiment::pins).
     pub fn experiment(&self, more: &[Override]) -> Result<Experiment, StudyError> {
         let changes = [&self.changes, more].concat();
-        Experiment::parse(&self.table, &changes, &self.zoo).map_err(|error| self.blame(error))
+        let parse = |changes: &[Override]| {
+            Experiment::parse(&self.table, changes, &self.zoo).map_err(|error| self.blame(error))
+        };
+        let experiment = parse(&changes)?;
+        let pins = experiment.pins()?;
+        if pins.is_empty() { Ok(experiment) } else { parse(&[changes, pins].concat()) }
     }
 
     /// The file is to blame only for what is wrong without any changes too.

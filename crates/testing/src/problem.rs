@@ -35,7 +35,7 @@ static DIGITS: LazyLock<Arc<Dataset>> = LazyLock::new(|| {
 
 static FEDERATION: LazyLock<Federation> = LazyLock::new(|| {
     let plan = PartitionPlan {
-        clients: 5,
+        clients: Some(5),
         partition: Partition::Dirichlet { alpha: 0.5 },
         samples: Some(150),
         min_samples: 12,
@@ -123,7 +123,7 @@ pub fn plan_with_a_client_that_diverges(zoo: &Zoo, method: &str) -> RunPlan {
     let mut odd = clients[0].clone();
     odd.train = (total - bright_count..total).map(|i| i as u32).collect();
     clients.insert(DIVERGES, odd);
-    let federation = Federation { dataset: Arc::new(dataset), clients };
+    let federation = Federation { dataset: Arc::new(dataset), clients, names: None };
     experiment(zoo, &[method], "name = \"logistic\"").plan_on(federation).unwrap()
 }
 

@@ -1,6 +1,6 @@
 //! Clients by classes, the share of each class as a shade.
 
-use super::{shown, title};
+use super::{left_out, shown, title};
 use crate::{Federation, Split};
 
 /// A map of label shares: a row for each client, a column for each class, denser or, with `colour`
@@ -26,7 +26,7 @@ pub fn heat_map(federation: &Federation, colour: bool) -> String {
     lines.push(format!("{:>label_width$} {}\n", "client", columns.header()));
     lines.extend(shown(clients).into_iter().map(|client| match client {
         Some(client) => row(&client.to_string(), &rows[client]),
-        None => row("...", &[]),
+        None => left_out(clients, label_width),
     }));
     lines.push(row("all", &columns.shares(&overall)));
     lines.push("\n".into());

@@ -1,41 +1,50 @@
 //! One line per client.
 
-use super::{MOST_CLIENTS, shown, title};
+use super::{MOST_CLIENTS, left_out, shown, title};
 use crate::{Federation, Split};
 
 /// A table of the clients: the sizes of their splits, the classes they hold, the share of the
 /// largest one, and the effective number of classes `1 / sum(share^2)`, which is 1 for a client
 /// that sees one class and the number of classes for one that sees all equally often. A summary follows;
-/// of more than 40 clients only some are shown, and the quantiles of all.
+/// of more than 40 clients only some are shown, and the quantiles of all. Remarks on the data come last.
 pub fn table(federation: &Federation) -> String {
     let rows: Vec<Row> = (0..federation.clients.len()).map(|c| Row::of(federation, c)).collect();
     let width = |label: &str| label.len().max(rows.len().to_string().len());
     let first = width("client").max(if rows.len() > MOST_CLIENTS { "median".len() } else { 0 });
     let mut text = title(federation);
     text.push('\n');
+    let names = federation.names.as_deref();
     push_line(
         &mut text,
         first,
         "client",
         &["train", "validation", "test", "classes", "largest", "effective"].map(String::from),
+        if names.is_some() { "name" } else { "" },
     );
     for client in shown(rows.len()) {
         match client {
-            Some(client) => push_line(&mut text, first, &client.to_string(), &rows[client].cells()),
-            None => push_line(&mut text, first, "...", &Default::default()),
+            Some(client) => {
+                let name = names.and_then(|names| names.get(client)).map_or("", String::as_str);
+                push_line(&mut text, first, &client.to_string(), &rows[client].cells(), name);
+            }
+            None => text.push_str(&left_out(rows.len(), first)),
         }
     }
     text.push('\n');
     if rows.len() > MOST_CLIENTS {
         for (name, quantile) in [("least", 0), ("25 %", 1), ("median", 2), ("75 %", 3), ("most", 4)]
         {
-            push_line(&mut text, first, name, &Row::quantile(&rows, quantile).cells());
+            push_line(&mut text, first, name, &Row::quantile(&rows, quantile).cells(), "");
         }
         text.push('\n');
     }
     text.push_str(&summary(federation, &rows));
+    text.extend(federation.dataset.remarks.iter().map(|remark| format!("note: {remark}\n")));
     text
 }
+
+/// Characters of a client's name that are shown.
+const LONGEST_NAME: usize = 32;
 
 /// What the table says about one client.
 struct Row {
@@ -91,10 +100,15 @@ fn quantile<T: PartialOrd + Default + Copy>(
     values.get(rank).copied().unwrap_or_default()
 }
 
-fn push_line(text: &mut String, first: usize, label: &str, cells: &[String; 6]) {
+fn push_line(text: &mut String, first: usize, label: &str, cells: &[String; 6], name: &str) {
     let widths = [7, 12, 7, 9, 9, 11];
     let mut line = format!("{label:>first$}");
     line.extend(cells.iter().zip(widths).map(|(cell, width)| format!("{cell:>width$}")));
+    if !name.is_empty() {
+        // Names come from files: they may be long, and may hold anything.
+        let plain = name.chars().map(|c| if c.is_control() { '?' } else { c });
+        line.extend([' ', ' '].into_iter().chain(plain.take(LONGEST_NAME)));
+    }
     text.push_str(line.trim_end());
     text.push('\n');
 }
@@ -107,10 +121,11 @@ fn summary(federation: &Federation, rows: &[Row]) -> String {
     let sizes = || rows.iter().map(|row| row.sizes.iter().sum::<usize>());
     format!(
         "total: {train} train, {validation} validation, {test} test; global test: {}\n\
-         samples a client: {} to {}, mean {:.1}; classes held: mean {:.1}; effective: mean {:.2}\n",
+         samples a client: {} to {}, median {}, mean {:.1}; classes held: mean {:.1}; effective: mean {:.2}\n",
         federation.dataset.test.len(),
         sizes().min().unwrap_or(0),
         sizes().max().unwrap_or(0),
+        quantile(rows, 2, |row| row.sizes.iter().sum::<usize>()),
         sizes().sum::<usize>() as f64 / clients,
         mean(|row| row.classes as f64),
         mean(|row| row.effective_classes),

@@ -68,7 +68,7 @@ impl Assignment {
         };
         let experiment = Experiment::parse_for_network(&table, &changes, zoo)?;
         let experiment = OneMethod::new(experiment)?;
-        let (client, clients) = (terms.client, experiment.data.clients);
+        let (client, clients) = (terms.client, experiment.clients());
         let (dataset, data) = match source {
             Source::Share(share) => {
                 let (dataset, data) =
