@@ -1,7 +1,7 @@
 //! Labelled images as bytes, normalised on the way out.
 
 use crate::DataError;
-use formant_numerics::{Normalisation, Samples, Shape};
+use formant_numerics::{Normalisation, Raw, Samples, Shape};
 use std::borrow::Cow;
 
 /// Labelled images of one shape.
@@ -113,6 +113,10 @@ impl Samples for Images {
 
     fn bytes(&self, i: usize) -> Option<Cow<'_, [u8]>> {
         Some(Cow::Borrowed(self.pixels(i)))
+    }
+
+    fn raw<'s>(&'s self, i: usize, _memory: &'s mut Vec<f32>) -> Raw<'s> {
+        Raw::Bytes { pixels: self.pixels(i), tables: &self.tables }
     }
 
     fn gather(&self, indices: &[u32], out: &mut [f32]) {

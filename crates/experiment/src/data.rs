@@ -4,6 +4,7 @@ use crate::section::{Decision, Section, key, symbol, whole};
 use crate::{Experiment, ExperimentError};
 use formant_data::{CATALOGUE, CatalogueEntry, Dataset, Federation, Partition, PartitionPlan};
 use formant_methods::schema::{Default as Preset, Key, Kind};
+use formant_numerics::Augmentation;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -134,6 +135,9 @@ pub struct Data {
     pub train_fraction: f64,
     /// Share kept for choosing hyper-parameters; the rest is the local test set.
     pub validation_fraction: f64,
+    /// What happens to training samples on the way: the section `[data.augment]`.
+    #[serde(skip)]
+    pub augment: Augmentation,
 }
 
 /// A partition as keys beside each other.

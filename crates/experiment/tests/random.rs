@@ -11,11 +11,24 @@ use formant_experiment::{
 };
 use formant_federation::{Late, Schedule, Until};
 use formant_methods::Zoo;
-use formant_numerics::{Convolution, Family, NetworkSpec, Norm, Stem};
+use formant_numerics::{Augmentation, Convolution, Family, NetworkSpec, Norm, Stem};
 use formant_runtime::{Keep, Scored};
 use proptest::prelude::*;
 use proptest::{option, sample};
 use toml::Table;
+
+prop_compose! {
+    fn augment()(
+        (crop, cutout) in (0u32..9, 0u32..9),
+        (flip, rotation) in (0.0..1.0, 0.0..180.0),
+        (brightness, contrast, saturation) in (0.0..2.0, 0.0..2.0, 0.0..2.0),
+        mixup in prop_oneof![Just(0.0), 0.0..2.0],
+        off in any::<bool>(),
+    ) -> Augmentation {
+        let all = Augmentation { crop, flip, rotation, brightness, contrast, saturation, cutout, mixup };
+        if off { Augmentation::NONE } else { all }
+    }
+}
 
 prop_compose! {
     fn data()(
@@ -32,9 +45,10 @@ prop_compose! {
         seed in option::of(0u64..1 << 62),
         train_fraction in 0.01..0.5,
         validation_fraction in 0.1..0.5,
+        augment in augment(),
     ) -> Data {
         let (dataset, dir) = (dataset_named(dataset), dir.map(Into::into));
-        Data { dataset, dir, samples, clients, partition, min_samples, seed, train_fraction, validation_fraction }
+        Data { dataset, dir, samples, clients, partition, min_samples, seed, train_fraction, validation_fraction, augment }
     }
 }
 

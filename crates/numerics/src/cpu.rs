@@ -5,8 +5,8 @@ use crate::head::HeadLoss;
 use crate::sgd::update;
 use crate::{
     Batch, Differentiable, Head, Length, Linear, Model, Network, NumericsError, Objective, Output,
-    OutputGradient, Part, Pass, Proximal, Samples, Scope, Spectral, SpectralDivergence, Spectrum,
-    Tape, Term, Weighted, Workspace, accuracy_and_loss,
+    OutputGradient, Part, Pass, Proximal, Samples, Scope, Selection, Spectral, SpectralDivergence,
+    Spectrum, Tape, Term, Weighted, Workspace, accuracy_and_loss,
 };
 use std::sync::Arc;
 
@@ -202,10 +202,10 @@ impl Worker for CpuWorker {
         self.steps = 0;
     }
 
-    fn load(&mut self, samples: &dyn Samples, batch: &[u32]) {
+    fn take(&mut self, mut batch: Selection<'_>) {
         self.inputs.resize(batch.len() * self.network.input().len(), 0.0);
-        samples.gather(batch, &mut self.inputs);
-        samples.gather_labels(batch, &mut self.labels);
+        batch.gather(&mut self.inputs);
+        batch.gather_labels(&mut self.labels);
     }
 
     fn labels(&self) -> &[u32] {
@@ -247,11 +247,11 @@ impl Worker for CpuWorker {
         self.begin();
         // Once a phase, and not once a step.
         let mut teachers = self.teachers(phase.objective.terms)?;
-        let (mut meter, samples) = (Meter::default(), phase.batches.samples());
+        let mut meter = Meter::default();
         while let Some(batch) = phase.batches.next() {
-            self.load(samples, batch);
+            self.take(batch);
             let value = self.descend(model, phase.descent, &phase.objective, &mut teachers)?;
-            meter.count(batch.len(), value);
+            meter.count(self.labels.len(), value);
         }
         Ok(meter)
     }

@@ -4,8 +4,8 @@ use super::forward::Pass;
 use super::objective::{log_softmax, loss};
 use super::{Description, Rows, wide};
 use formant_numerics::{
-    Descent, EVALUATION_BATCH, Model, NumericsError, Objective, Output, Samples, Sgd, Tally, Term,
-    Weighted, Worker,
+    Descent, EVALUATION_BATCH, Model, NumericsError, Objective, Output, Samples, Selection, Sgd,
+    Tally, Term, Weighted, Worker,
 };
 use std::sync::Arc;
 
@@ -69,11 +69,11 @@ impl Worker for ReferenceWorker {
         self.steps = 0;
     }
 
-    fn load(&mut self, samples: &dyn Samples, batch: &[u32]) {
-        let (shape, n) = (samples.shape(), batch.len());
+    fn take(&mut self, mut batch: Selection<'_>) {
+        let (shape, n) = (batch.shape(), batch.len());
         let mut gathered = vec![0.0; n * shape.len()];
-        samples.gather(batch, &mut gathered);
-        samples.gather_labels(batch, &mut self.labels);
+        batch.gather(&mut gathered);
+        batch.gather_labels(&mut self.labels);
         // Gathered channel by channel over the batch.
         let plane = |sample: usize, channel: usize| {
             wide(&gathered[(channel * n + sample) * shape.plane()..][..shape.plane()])
