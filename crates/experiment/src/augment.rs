@@ -66,6 +66,22 @@ const KEYS: &[Key] = &[
 ];
 
 impl Settings {
+    /// Refuses mixed samples for methods that must know the label of each.
+    pub(crate) fn check_mixing(&self) -> Result<(), ExperimentError> {
+        let mixup = self.data.augment.mixup;
+        let mut entries = self.methods.iter().map(|setting| setting.method.method.entry());
+        let Some(entry) = entries.find(|entry| mixup != 0.0 && entry.needs_labels) else {
+            return Ok(());
+        };
+        Err(ExperimentError::combination(
+            format!(
+                "`{}.mixup = {mixup}` gives every sample two labels, and {} needs one",
+                SECTION.name, entry.title
+            ),
+            "remove it, or leave out that method",
+        ))
+    }
+
     /// Refuses what the samples cannot follow.
     pub(crate) fn check_augmentation(&self, dataset: &Dataset) -> Result<(), ExperimentError> {
         let misfit = self.data.augment.misfit(dataset.shape, dataset.train.normalisation());

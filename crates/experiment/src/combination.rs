@@ -8,6 +8,7 @@ use formant_runtime::Scored;
 /// Refuses settings that are right by themselves but nonsense together.
 pub(crate) fn check(settings: &Settings) -> Result<(), ExperimentError> {
     settings.data.check()?;
+    settings.check_mixing()?;
     if settings.evaluation.split == Scored::Validation && settings.data.validation_fraction == 0.0 {
         return Err(ExperimentError::combination(
             "`evaluation.split = \"validation\"` needs a validation set, but `data.validation_fraction = 0`",

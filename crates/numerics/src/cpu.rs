@@ -51,6 +51,9 @@ pub struct CpuWorker {
     /// Labels of the current batch.
     #[doc(hidden)]
     pub labels: Vec<u32>,
+    /// If samples are mixed: how much of each is its own, and whose the rest is.
+    share: Option<f32>,
+    partners: Vec<u32>,
     gradient: Vec<f32>,
     velocity: Vec<f32>,
     /// Whether the velocity is an earlier phase's.
@@ -66,6 +69,8 @@ pub struct CpuWorker {
 #[derive(Debug, Default)]
 struct Scratch {
     logits: Vec<f32>,
+    /// By the logits, for the labels of the samples that are mixed in.
+    mixed: Vec<f32>,
     head: [Vec<f32>; 2],
 }
 
@@ -77,6 +82,8 @@ impl CpuWorker {
             workspace: network.workspace(batch),
             inputs: Vec::with_capacity(batch * network.input().len()),
             labels: Vec::with_capacity(batch),
+            share: None,
+            partners: Vec::new(),
             gradient: vec![0.0; d],
             velocity: vec![0.0; d],
             velocity_is_stale: false,
@@ -154,6 +161,15 @@ impl CpuWorker {
         let d_logits = &mut self.d_logits[..output.logits.len()];
         let mut value =
             objective.loss.evaluate(output.logits, &self.labels, d_logits, &mut scratch.logits);
+        if let Some(share) = self.share {
+            // The samples are mixed, so their loss is: by either label, in the same proportion.
+            let mixed = &mut scratch.mixed[..output.logits.len()];
+            let other =
+                objective.loss.evaluate(output.logits, &self.partners, mixed, &mut scratch.logits);
+            let rest = 1.0 - share;
+            value = f64::from(share) * value + f64::from(rest) * other;
+            d_logits.iter_mut().zip(mixed).for_each(|(d, m)| *d = share * *d + rest * *m);
+        }
         let seed = OutputGradient { logits: d_logits, features: None };
         network.backward(model, seed, part, &mut self.workspace, &mut self.gradient);
         let (w, gradient) = (&model.parameters, &mut self.gradient);
@@ -206,6 +222,12 @@ impl Worker for CpuWorker {
         self.inputs.resize(batch.len() * self.network.input().len(), 0.0);
         batch.gather(&mut self.inputs);
         batch.gather_labels(&mut self.labels);
+        self.share = batch.share();
+        if self.share.is_some() {
+            // Once: what holds a batch of this worker holds all of them.
+            self.scratch.mixed.resize(self.d_logits.len(), 0.0);
+            batch.gather_partners(&mut self.partners);
+        }
     }
 
     fn labels(&self) -> &[u32] {

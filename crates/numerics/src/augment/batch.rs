@@ -111,8 +111,16 @@ impl<'b> Selection<'b> {
         self.samples.gather_labels(self.indices, out);
     }
 
-    /// If samples are mixed: how much of each is its own. The rest is the next one's in the batch, or the
-    /// first one's for the last; batches are in random order, so partners are random.
+    /// Replaces `out` by the classes of the samples that are mixed into those of the batch: into each the next one,
+    /// and into the last the first. Batches are in random order, so partners are random.
+    pub fn gather_partners(&self, out: &mut Vec<u32>) {
+        self.gather_labels(out);
+        if !out.is_empty() {
+            out.rotate_left(1);
+        }
+    }
+
+    /// If samples are mixed: how much of each is its own; the rest is its partner's.
     pub fn share(&self) -> Option<f32> {
         self.augmented.as_ref().and_then(|augmented| augmented.share)
     }
