@@ -8,11 +8,11 @@ use formant_numerics::{
 use std::sync::Arc;
 
 /// CIFAR's.
-const SHAPE: Shape = Shape::new(3, 32, 32);
-const CLASSES: usize = 10;
+pub(crate) const SHAPE: Shape = Shape::new(3, 32, 32);
+pub(crate) const CLASSES: usize = 10;
 /// So small that a model which sees one batch thousands of times does not end up with a loss of
 /// zero, whose gradients are denormal numbers and slow.
-const LEARNING_RATE: f32 = 1e-4;
+pub(crate) const LEARNING_RATE: f32 = 1e-4;
 
 /// What is trained, by how many, for how long.
 #[derive(Debug, clap::Args)]

@@ -3,6 +3,7 @@
 //! `bench/run` starts it, in a fresh process for every measurement and in turns with the engines
 //! that Formant is compared with. Whole rounds are measured on the `formant` binary itself.
 
+mod augment;
 mod client;
 mod layers;
 mod sgemm;
@@ -24,6 +25,8 @@ struct Cli {
 enum Measurement {
     /// Training steps: forward, cross-entropy, backward, plain SGD
     Steps(steps::Args),
+    /// What augmentation adds to a training step
+    Augment(augment::Args),
     /// What the spectral term adds to a training step
     Spectral(spectral::Args),
     /// Where the time of a step goes, layer by layer
@@ -35,6 +38,7 @@ enum Measurement {
 fn main() -> ExitCode {
     let outcome = match Cli::parse().measurement {
         Measurement::Steps(args) => steps::measure(&args),
+        Measurement::Augment(args) => augment::measure(&args),
         Measurement::Spectral(args) => spectral::measure(&args),
         Measurement::Layers(args) => layers::measure(&args),
         Measurement::Sgemm(args) => sgemm::measure(&args),

@@ -2,7 +2,7 @@
 
 use crate::DataError;
 use crate::store::Store;
-use formant_numerics::{Normalisation, Samples, Shape};
+use formant_numerics::{Normalisation, Raw, Samples, Shape};
 use std::borrow::Cow;
 
 /// Labelled images of one shape.
@@ -87,6 +87,10 @@ impl Samples for Images {
 
     fn bytes(&self, i: usize) -> Option<Cow<'_, [u8]>> {
         Some(Cow::Borrowed(self.pixels(i)))
+    }
+
+    fn raw<'s>(&'s self, i: usize, _memory: &'s mut Vec<f32>) -> Raw<'s> {
+        Raw::Bytes { pixels: self.pixels(i), tables: &self.tables }
     }
 
     fn gather(&self, indices: &[u32], out: &mut [f32]) {

@@ -9,6 +9,7 @@ use formant_runtime::Scored;
 /// Refuses settings that are right by themselves but nonsense together.
 pub(crate) fn check(settings: &Settings) -> Result<(), ExperimentError> {
     settings.data.check()?;
+    settings.check_mixing()?;
     // A file of a division may have validation sets of its own.
     let drawn = !matches!(settings.data.partition, Partition::File { .. });
     if drawn

@@ -6,6 +6,7 @@ use crate::section::{Decision, Section, key, symbol, whole};
 use crate::{Experiment, ExperimentError};
 use formant_data::{Federation, Partition, PartitionPlan, Progress, Skew, division_hash};
 use formant_methods::schema::{Default as Preset, Form, Key, Kind};
+use formant_numerics::Augmentation;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -187,6 +188,9 @@ pub struct Data {
     pub train_fraction: f64,
     /// Share kept for choosing hyper-parameters; the rest is the local test set.
     pub validation_fraction: f64,
+    /// What happens to training samples on the way: the section `[data.augment]`.
+    #[serde(skip)]
+    pub augment: Augmentation,
 }
 
 /// A partition as keys beside each other.

@@ -176,7 +176,8 @@ impl PartialEq for Experiment {
 /// Refuses what is neither a section nor a key of the top.
 fn check_names(table: &Table, zoo: &Zoo) -> Result<(), ExperimentError> {
     let top = settings::TOP.keys.iter().map(|key| key.name);
-    let sections = SECTIONS.iter().map(|section| section.name).filter(|name| !name.is_empty());
+    let is_own = |name: &&str| !name.is_empty() && !name.contains('.');
+    let sections = SECTIONS.iter().map(|section| section.name).filter(is_own);
     let known = top.chain(sections).chain(["method"]);
     for name in table.keys() {
         if !known.clone().any(|known| known == name) {

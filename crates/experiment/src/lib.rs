@@ -4,6 +4,7 @@
 //! of the file is a struct of [`Settings`], with its keys in the same file of this crate. Unknown keys are
 //! refused with the nearest known one, and so is a setting that would silently do nothing.
 
+mod augment;
 mod combination;
 mod data;
 mod error;

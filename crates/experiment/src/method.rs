@@ -5,6 +5,7 @@ use crate::section::given;
 use crate::training::{self, PARTICIPATION, Train, Training};
 use formant_methods::schema::SchemaError;
 use formant_methods::{Built, Zoo};
+use formant_numerics::Augmentation;
 use formant_runtime::MethodPlan;
 use toml::{Table, Value};
 
@@ -51,14 +52,14 @@ impl MethodSetting {
         self.training.as_ref().unwrap_or(all)
     }
 
-    pub(crate) fn plan(&self, all: &Training) -> MethodPlan {
+    pub(crate) fn plan(&self, all: &Training, augment: Augmentation) -> MethodPlan {
         let training = self.training_beside(all);
-        MethodPlan {
-            label: self.label.clone(),
-            method: self.method.method.clone(),
-            shared: training.shared(),
-            personal: training.personal(),
-        }
+        let [shared, personal] = [training.shared(), training.personal()].map(|mut phase| {
+            phase.first.augment = augment;
+            phase
+        });
+        let (label, method) = (self.label.clone(), self.method.method.clone());
+        MethodPlan { label, method, shared, personal }
     }
 
     /// The same as a file would give it, if it can be written into one.

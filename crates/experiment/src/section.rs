@@ -2,10 +2,11 @@
 //! stand in files of their own: the keys, and the struct that they fill.
 
 use crate::{
-    ExperimentError, data, evaluation, federation, fleet, network, runtime, settings, training,
+    ExperimentError, augment, data, evaluation, federation, fleet, network, runtime, settings,
+    training,
 };
 use formant_methods::Zoo;
-use formant_methods::schema::{Default, Key, Kind, SchemaError, resolve};
+use formant_methods::schema::{Default, Key, Kind, SchemaError, resolve, suggest};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use toml::{Table, Value};
@@ -13,7 +14,7 @@ use toml::{Table, Value};
 /// A section of the file.
 #[derive(Debug, Clone, Copy)]
 pub struct Section {
-    /// Its name; empty for the top of the file.
+    /// Its name; empty for the top of the file. A section within a section is `outer.inner`.
     pub name: &'static str,
     /// One sentence.
     pub help: &'static str,
@@ -38,6 +39,7 @@ pub(crate) struct Decision {
 pub const SECTIONS: &[Section] = &[
     settings::TOP,
     data::SECTION,
+    augment::SECTION,
     network::SECTION,
     training::SECTION,
     federation::SECTION,
@@ -55,15 +57,62 @@ impl Section {
     /// What a file gives for the section.
     pub(crate) fn given(&self, file: &Table) -> Result<Table, ExperimentError> {
         if !self.name.is_empty() {
-            return given(file, self.name);
+            let mut own = given(file, self.name)?;
+            // A section in it is checked when its turn comes.
+            self.inner().for_each(|(name, _)| drop(own.remove(name)));
+            return Ok(own);
         }
         let own = |key: &str| self.keys.iter().any(|known| known.name == key);
         let top = file.iter().filter(|(key, _)| own(key));
         Ok(top.map(|(key, value)| (key.clone(), value.clone())).collect())
     }
 
+    /// The sections within it, by what they are called there.
+    fn inner(&self) -> impl Iterator<Item = (&'static str, &'static Self)> + Clone {
+        let inside = |section: &'static Self| {
+            let name = section.name.strip_prefix(self.name)?.strip_prefix('.')?;
+            Some((name, section))
+        };
+        SECTIONS.iter().filter_map(inside)
+    }
+
+    /// Puts what it says into a file. A section within another is left out if it says nothing.
+    pub(crate) fn put(&self, file: &mut Table, table: Table) {
+        let Some((outer, inner)) = self.name.rsplit_once('.') else {
+            if self.name.is_empty() {
+                file.extend(table);
+            } else {
+                file.insert(self.name.into(), Value::Table(table));
+            }
+            return;
+        };
+        if !table.is_empty()
+            && let Value::Table(outer) = file.entry(outer).or_insert_with(|| Table::new().into())
+        {
+            outer.insert(inner.into(), Value::Table(table));
+        }
+    }
+
+    /// Refuses keys that do not exist, knowing of the sections within this one.
+    fn check_names(&self, given: &Table) -> Result<(), ExperimentError> {
+        let known = self.keys.iter().map(|key| key.name);
+        let Some(name) = given.keys().find(|name| !known.clone().any(|known| known == *name))
+        else {
+            return Ok(());
+        };
+        let has_it = |(_, inner): &(&str, &Self)| inner.keys.iter().any(|key| key.name == name);
+        let hint = match self.inner().find(has_it) {
+            Some((_, inner)) => format!("did you mean `{}.{name}`?", inner.name),
+            None => suggest(name, known.chain(self.inner().map(|(name, _)| name)), "keys"),
+        };
+        let path =
+            if self.name.is_empty() { name.clone() } else { format!("{}.{name}", self.name) };
+        Err(SchemaError::Unknown { path, hint }.into())
+    }
+
     /// A section of a file, checked and filled in.
     pub(crate) fn resolve(&self, given: &Table) -> Result<Table, ExperimentError> {
+        self.check_names(given)?;
         let mut table = resolve(self.name, self.keys, given)?;
         (self.complete)(&mut table);
         self.check_idle(&table)?;
@@ -127,19 +176,26 @@ impl Decision {
     }
 }
 
-/// What a table gives for a section.
+/// What a table gives for a section, which may be one within another.
 pub(crate) fn given(table: &Table, name: &str) -> Result<Table, ExperimentError> {
-    match table.get(name) {
-        None => Ok(Table::new()),
-        Some(Value::Table(given)) => Ok(given.clone()),
-        Some(other) => Err(SchemaError::Type {
-            path: name.into(),
-            value: other.to_string(),
-            expected: format!("a section; write [{name}] on a line of its own"),
-            help: "`formant init` shows all sections".into(),
-        }
-        .into()),
+    let (mut table, mut path) = (table, String::new());
+    for part in name.split('.') {
+        path = if path.is_empty() { part.to_owned() } else { format!("{path}.{part}") };
+        table = match table.get(part) {
+            None => return Ok(Table::new()),
+            Some(Value::Table(given)) => given,
+            Some(other) => {
+                return Err(SchemaError::Type {
+                    value: other.to_string(),
+                    expected: format!("a section; write [{path}] on a line of its own"),
+                    help: "`formant init` shows all sections".into(),
+                    path,
+                }
+                .into());
+            }
+        };
     }
+    Ok(table.clone())
 }
 
 /// Where a key of this name stands, for somebody who left out the section.

@@ -4,14 +4,14 @@ use crate::section::{Section, key, symbol, whole};
 use crate::training::Train;
 use crate::{
     Data, Devices, Evaluation, ExperimentError, Links, MethodSetting, Rules, Runtime, Training,
-    data, evaluation, federation, fleet, network, runtime, training,
+    augment, data, evaluation, federation, fleet, network, runtime, training,
 };
 use formant_federation::{Personal, Protocol};
 use formant_methods::schema::{Default as Preset, Key, Kind};
 use formant_numerics::NetworkSpec;
 use formant_runtime::Profile;
 use serde::{Deserialize, Serialize};
-use toml::{Table, Value};
+use toml::Table;
 
 pub(crate) const TOP: Section = Section::new("", "", KEYS);
 
@@ -94,15 +94,12 @@ impl Settings {
         let mut resolved = Table::new();
         let mut section = |section: Section| -> Result<Table, ExperimentError> {
             let table = section.resolve(&section.given(file)?)?;
-            if section.name.is_empty() {
-                resolved.extend(table.clone());
-            } else {
-                resolved.insert(section.name.into(), Value::Table(table.clone()));
-            }
+            section.put(&mut resolved, table.clone());
             Ok(table)
         };
         let Top { name, seed, rounds } = TOP.read(section(TOP)?)?;
-        let data = data::SECTION.read(section(data::SECTION)?)?;
+        let data: Data = data::SECTION.read(section(data::SECTION)?)?;
+        let augment = augment::SECTION.read(section(augment::SECTION)?)?;
         let network = network::SECTION.read(section(network::SECTION)?)?;
         let Train { participation, training } =
             training::SECTION.read(section(training::SECTION)?)?;
@@ -111,7 +108,7 @@ impl Settings {
             name,
             seed,
             rounds,
-            data,
+            data: Data { augment, ..data },
             network,
             training,
             federation: Rules::of(&rules, participation),
@@ -132,6 +129,7 @@ impl Settings {
         let mut file = TOP.write(&top)?;
         for (section, table) in [
             (data::SECTION, data::SECTION.write(&self.data)?),
+            (augment::SECTION, augment::SECTION.write(&self.data.augment)?),
             (network::SECTION, network::SECTION.write(&self.network)?),
             (training::SECTION, training::SECTION.write(&train)?),
             (federation::SECTION, federation::SECTION.write(&self.federation.keys())?),
@@ -140,7 +138,7 @@ impl Settings {
             (evaluation::SECTION, evaluation::SECTION.write(&self.evaluation)?),
             (runtime::SECTION, runtime::SECTION.write(&self.runtime)?),
         ] {
-            file.insert(section.name.into(), Value::Table(table));
+            section.put(&mut file, table);
         }
         Ok(file)
     }
@@ -179,7 +177,7 @@ mod tests {
     use crate::units::{Pixels, Rate, Span};
     use core::time::Duration;
     use formant_data::{Partition, Skew};
-    use formant_numerics::{Convolution, Norm, Size, Stem};
+    use formant_numerics::{Augmentation, Convolution, Norm, Size, Stem};
     use std::collections::HashSet;
 
     /// Settings in which nothing is left out that can be said, as far as they go together.
@@ -199,6 +197,16 @@ mod tests {
         };
         residual.data.samples = Some(3);
         residual.data.seed = Some(4);
+        residual.data.augment = Augmentation {
+            crop: 4,
+            flip: 0.5,
+            rotation: 15.0,
+            brightness: 0.1,
+            contrast: 0.2,
+            saturation: 0.3,
+            cutout: 16,
+            mixup: 1.0,
+        };
         residual.network = NetworkSpec {
             norm: Some(Norm::Group),
             stem: Some(Stem::Cifar),

@@ -3,7 +3,7 @@
 use crate::section::{Section, key, symbol};
 use formant_methods::PhaseSettings;
 use formant_methods::schema::{Default as Preset, Key, Kind};
-use formant_numerics::Sgd;
+use formant_numerics::{Augmentation, Sgd};
 use formant_runtime::PhasePlan;
 use serde::{Deserialize, Serialize};
 
@@ -170,6 +170,7 @@ impl Training {
                 weight_decay: self.weight_decay as f32,
                 clip: self.clip.map(|norm| norm as f32),
             },
+            augment: Augmentation::NONE,
         }
     }
 }

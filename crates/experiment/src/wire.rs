@@ -35,12 +35,14 @@ impl Experiment {
         let protocol = self.protocol(federation.clients.len());
         combination::check_protocol(&protocol)?;
         combination::check_scored(self, &federation.clients)?;
+        let methods = self.methods.iter();
+        let methods = methods.map(|method| method.plan(&self.training, self.data.augment));
         let plan = RunPlan {
             header: self.header(&federation.dataset, &*engine, sizes),
             card: self.card(&federation.dataset),
             engine,
             federation,
-            methods: self.methods.iter().map(|method| method.plan(&self.training)).collect(),
+            methods: methods.collect(),
             combine: Arc::new(WeightedAverage),
             seed: self.seed,
             rounds: self.rounds,
@@ -59,6 +61,7 @@ impl Experiment {
 
     /// What trains the network on the samples of a dataset, if all methods can have it trained.
     fn engine(&self, dataset: &Dataset) -> Result<Box<dyn Engine>, ExperimentError> {
+        self.check_augmentation(dataset)?;
         let network = self.network.build(dataset.shape, dataset.classes)?;
         let entries = self.methods.iter().map(|setting| setting.method.method.entry());
         if let Some(entry) = entries.into_iter().find(|entry| entry.needs_body)
@@ -164,7 +167,7 @@ impl OneMethod {
             *own = Some(self.size_of(data));
         }
         let header = self.header(dataset, &*engine, sizes);
-        let method = self.method().plan(&self.training);
+        let method = self.method().plan(&self.training, self.data.augment);
         let held = match side {
             Side::Server => 0,
             Side::Client { data, .. } => data.train.len(),

@@ -168,3 +168,54 @@ fn rules_reach_the_plan() {
     let costs = plan.methods.iter().map(|method| (method.shared.cost, method.personal.cost));
     assert!(costs.eq([(1.0, 1.5); 2]));
 }
+
+#[test]
+fn a_section_within_a_section_is_set_checked_and_suggested() {
+    let text = "[data.augment]\nflip = 0.5\n[[method]]\nname = \"fedavg\"";
+    let experiment = parse(text, &["data.augment.crop=4", "data.clients=7"]).unwrap();
+    let augment = experiment.data.augment;
+    assert_eq!((augment.crop, augment.flip, augment.mixup), (4, 0.5, 0.0));
+    assert_eq!(experiment.data.clients, Some(7));
+    let table = experiment.to_table();
+    assert_eq!(table["data"]["augment"]["crop"].as_integer(), Some(4));
+    let plan = experiment.plan().unwrap();
+    let method = &plan.methods[0];
+    assert_eq!([method.shared.first.augment, method.personal.first.augment], [augment; 2]);
+    // Unset again, nothing of it is left.
+    let without = parse(text, &["data.augment.flip="]).unwrap();
+    assert!(!without.to_table()["data"].as_table().unwrap().contains_key("augment"));
+    for (set, expected) in [
+        ("data.augment.crp=4", "unknown key `data.augment.crp`\nhint: did you mean `crop`?"),
+        ("data.augmnt.crop=4", "unknown key `data.augmnt`\nhint: did you mean `augment`?"),
+        ("data.crop=4", "unknown key `data.crop`\nhint: did you mean `data.augment.crop`?"),
+        ("crop=4", "unknown key `crop`\nhint: did you mean `data.augment.crop`?"),
+        ("data.augment.flip=2", "`data.augment.flip = 2` is outside its range"),
+        ("data.augment=4", "`data.augment = 4` is not a section; write [data.augment]"),
+    ] {
+        let error = parse(text, &[set]).unwrap_err();
+        assert!(error.starts_with(expected), "{error}");
+    }
+}
+
+#[test]
+fn mixed_samples_are_refused_for_methods_that_look_at_labels() {
+    for (method, title) in [("fedrod", "FedRoD"), ("fedgen", "FedGen")] {
+        let text = format!("[data.augment]\nmixup = 0.2\n[[method]]\nname = \"{method}\"");
+        let error = parse(&text, &[]).unwrap_err();
+        let expected =
+            format!("`data.augment.mixup = 0.2` gives every sample two labels, and {title}");
+        assert!(error.starts_with(&expected) && error.contains("\nhint: "), "{error}");
+        assert!(parse(&text, &["data.augment.mixup=0"]).is_ok());
+    }
+}
+
+#[test]
+fn the_template_shows_every_transformation_behind_a_hash() {
+    let text = template(&Zoo::standard());
+    let section = text.split("[data.augment]\n").nth(1).unwrap().split("\n[").next().unwrap();
+    for key in
+        ["crop", "flip", "rotation", "brightness", "contrast", "saturation", "cutout", "mixup"]
+    {
+        assert!(section.contains(&format!("\n# {key} =\n")), "{section}");
+    }
+}

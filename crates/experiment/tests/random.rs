@@ -11,7 +11,7 @@ use formant_experiment::{
 };
 use formant_federation::{Late, Schedule, Until};
 use formant_methods::Zoo;
-use formant_numerics::{Convolution, Family, NetworkSpec, Norm, Stem};
+use formant_numerics::{Augmentation, Convolution, Family, NetworkSpec, Norm, Stem};
 use formant_runtime::{Keep, Scored};
 use proptest::prelude::*;
 use proptest::{option, sample};
@@ -47,6 +47,19 @@ fn skew() -> impl Strategy<Value = Skew> {
 }
 
 prop_compose! {
+    fn augment()(
+        (crop, cutout) in (0u32..9, 0u32..9),
+        (flip, rotation) in (0.0..1.0, 0.0..180.0),
+        (brightness, contrast, saturation) in (0.0..2.0, 0.0..2.0, 0.0..2.0),
+        mixup in prop_oneof![Just(0.0), 0.0..2.0],
+        off in any::<bool>(),
+    ) -> Augmentation {
+        let all = Augmentation { crop, flip, rotation, brightness, contrast, saturation, cutout, mixup };
+        if off { Augmentation::NONE } else { all }
+    }
+}
+
+prop_compose! {
     fn data()(
         origin in origin(),
         samples in option::of(1usize..100_000),
@@ -56,6 +69,7 @@ prop_compose! {
         seed in option::of(0u64..1 << 62),
         train_fraction in 0.01..0.5,
         validation_fraction in 0.1..0.5,
+        augment in augment(),
     ) -> Data {
         let samples = samples.filter(|_| !matches!(partition, Partition::File { .. }));
         // Clients that are there already need not be counted.
@@ -63,7 +77,7 @@ prop_compose! {
         let clients = (counted || clients % 2 == 0).then_some(clients);
         Data {
             origin, samples, clients, partition, skew, min_samples, seed, train_fraction,
-            validation_fraction,
+            validation_fraction, augment,
         }
     }
 }

@@ -38,6 +38,9 @@ pub struct Entry {
     /// Whether it divides a network into body and head, so that a network without a body makes no
     /// sense.
     pub needs_body: bool,
+    /// Whether its steps look at the labels of a batch themselves, so that samples which are mixed of two and
+    /// have two labels make no sense.
+    pub needs_labels: bool,
     /// Its hyper-parameters.
     pub keys: &'static [Key],
     /// The text of the file that it is written in; what it opens with is the documentation.
@@ -101,6 +104,7 @@ impl Entry {
             generic: true,
             personal: false,
             needs_body: false,
+            needs_labels: false,
             keys: &[],
             source,
             complete: |_| {},

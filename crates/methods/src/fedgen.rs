@@ -133,6 +133,7 @@ pub(crate) const ENTRY: Entry = Entry {
     citation: "Zhu et al., ICML 2021",
     keys: KEYS,
     degenerate: &[Degenerate::when(&[("a", 0.0), ("b", 0.0)], "FedAvg")],
+    needs_labels: true,
     ..Entry::of::<FedGen>(include_str!("fedgen.rs"))
 };
 

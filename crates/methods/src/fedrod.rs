@@ -83,6 +83,7 @@ pub(crate) const ENTRY: Entry = Entry {
     personal: true,
     keys: KEYS,
     build,
+    needs_labels: true,
     ..Entry::of::<FedRod>(include_str!("fedrod.rs"))
 };
 

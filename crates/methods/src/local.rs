@@ -2,11 +2,11 @@
 
 use crate::{Combine, MethodError, Moment};
 use formant_numerics::{
-    BatchPlan, Batches, Descent, Loss, Meter, Model, Network, NumericsError, Objective, Output,
-    Part, Patience, Phase, Rng, Samples, Sgd, Weighted, Worker,
+    Augmentation, Augmenter, BatchPlan, Batches, Descent, Loss, Meter, Model, Network,
+    NumericsError, Objective, Output, Part, Patience, Phase, Rng, Samples, Sgd, Weighted, Worker,
 };
 
-/// The optimiser's settings for one phase of one round.
+/// How one phase of one round trains.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PhaseSettings {
     /// Passes over the local data.
@@ -15,6 +15,8 @@ pub struct PhaseSettings {
     pub batch: usize,
     /// Learning rate (decayed already), momentum, weight decay, clipping.
     pub sgd: Sgd,
+    /// What may happen to samples on the way.
+    pub augment: Augmentation,
 }
 
 /// What one client lends to one phase.
@@ -39,6 +41,8 @@ pub struct Local<'a> {
     network: &'a dyn Network,
     worker: &'a mut dyn Worker,
     loan: Loan<'a>,
+    /// Counts the epochs of the whole phase, however many stretches of training it has.
+    augmenter: Option<Augmenter>,
     meter: Meter,
 }
 
@@ -58,7 +62,9 @@ pub struct Training<'t> {
 impl<'a> Local<'a> {
     /// Lends a client's data and a worker to a phase.
     pub fn new(network: &'a dyn Network, worker: &'a mut dyn Worker, loan: Loan<'a>) -> Self {
-        Self { network, worker, loan, meter: Meter::default() }
+        let augment = loan.settings.augment;
+        let augmenter = (!augment.is_none()).then(|| Augmenter::new(augment, &loan.rng));
+        Self { network, worker, loan, augmenter, meter: Meter::default() }
     }
 
     /// `n_i`.
@@ -127,7 +133,7 @@ impl<'a> Local<'a> {
         let Training { epochs, part, loss, terms } = how;
         let sgd = self.loan.settings.sgd;
         let mut phase = Phase {
-            batches: &mut self.loan.batches(epochs),
+            batches: &mut self.loan.batches(epochs, self.augmenter.as_mut()),
             descent: Descent { sgd, part },
             objective: Objective { loss, terms },
         };
@@ -153,10 +159,9 @@ impl<'a> Local<'a> {
         mut visit: impl FnMut(&mut Step<'_>) -> Result<(), MethodError>,
     ) -> Result<(), MethodError> {
         self.worker.begin();
-        let mut batches = self.loan.batches(epochs);
-        let samples = batches.samples();
+        let mut batches = self.loan.batches(epochs, self.augmenter.as_mut());
         while let Some(batch) = batches.next() {
-            self.worker.load(samples, batch);
+            self.worker.take(batch);
             visit(&mut Step { worker: self.worker, meter: &mut self.meter })?;
         }
         Ok(())
@@ -164,7 +169,11 @@ impl<'a> Local<'a> {
 }
 
 impl Loan<'_> {
-    fn batches(&mut self, epochs: usize) -> Batches<'_> {
+    fn batches<'b>(
+        &'b mut self,
+        epochs: usize,
+        augmenter: Option<&'b mut Augmenter>,
+    ) -> Batches<'b> {
         let plan = BatchPlan {
             samples: self.samples,
             train: self.train,
@@ -172,7 +181,11 @@ impl Loan<'_> {
             epochs,
             patience: self.patience,
         };
-        Batches::new(plan, &mut self.rng)
+        let batches = Batches::new(plan, &mut self.rng);
+        match augmenter {
+            Some(augmenter) => batches.augmented(augmenter),
+            None => batches,
+        }
     }
 }
 

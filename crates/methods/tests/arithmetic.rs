@@ -13,7 +13,8 @@ use formant_methods::{
     Taught, Upload, Uploads, WeightedAverage, Zoo,
 };
 use formant_numerics::{
-    Cpu, Engine, Model, Network, NetworkSpec, Patience, Rng, Sgd, Shape, Stream, Worker,
+    Augmentation, Cpu, Engine, Model, Network, NetworkSpec, Patience, Rng, Sgd, Shape, Stream,
+    Worker,
 };
 
 const SAMPLES: [&[u32]; 2] = [&[0], &[1, 2, 3]];
@@ -40,7 +41,8 @@ impl Pencil {
     }
 
     fn local_in(&mut self, round: usize, client: usize, epochs: usize) -> Local<'_> {
-        let settings = PhaseSettings { epochs, batch: 3, sgd: Sgd::plain(0.5) };
+        let settings =
+            PhaseSettings { epochs, batch: 3, sgd: Sgd::plain(0.5), augment: Augmentation::NONE };
         let rng = Rng::new(1, Stream::Test, 1, client as u64);
         let (samples, train) = (&self.images, SAMPLES[client]);
         let (at, patience) = (Moment { round, rounds: 2 }, Patience::Epochs);

@@ -5,8 +5,8 @@ use crate::head::HeadLoss;
 use crate::sgd::update;
 use crate::{
     Batch, Differentiable, Head, Length, Linear, Model, Network, NumericsError, Objective, Output,
-    OutputGradient, Part, Pass, Proximal, Samples, Scope, Spectral, SpectralDivergence, Spectrum,
-    Tape, Term, Weighted, Workspace, accuracy_and_loss,
+    OutputGradient, Part, Pass, Proximal, Samples, Scope, Selection, Spectral, SpectralDivergence,
+    Spectrum, Tape, Term, Weighted, Workspace, accuracy_and_loss,
 };
 use std::sync::Arc;
 
@@ -51,6 +51,9 @@ pub struct CpuWorker {
     /// Labels of the current batch.
     #[doc(hidden)]
     pub labels: Vec<u32>,
+    /// If samples are mixed: how much of each is its own, and whose the rest is.
+    share: Option<f32>,
+    partners: Vec<u32>,
     gradient: Vec<f32>,
     velocity: Vec<f32>,
     /// Whether the velocity is an earlier phase's.
@@ -66,6 +69,8 @@ pub struct CpuWorker {
 #[derive(Debug, Default)]
 struct Scratch {
     logits: Vec<f32>,
+    /// By the logits, for the labels of the samples that are mixed in.
+    mixed: Vec<f32>,
     head: [Vec<f32>; 2],
 }
 
@@ -77,6 +82,8 @@ impl CpuWorker {
             workspace: network.workspace(batch),
             inputs: Vec::with_capacity(batch * network.input().len()),
             labels: Vec::with_capacity(batch),
+            share: None,
+            partners: Vec::new(),
             gradient: vec![0.0; d],
             velocity: vec![0.0; d],
             velocity_is_stale: false,
@@ -154,6 +161,15 @@ impl CpuWorker {
         let d_logits = &mut self.d_logits[..output.logits.len()];
         let mut value =
             objective.loss.evaluate(output.logits, &self.labels, d_logits, &mut scratch.logits);
+        if let Some(share) = self.share {
+            // The samples are mixed, so their loss is: by either label, in the same proportion.
+            let mixed = &mut scratch.mixed[..output.logits.len()];
+            let other =
+                objective.loss.evaluate(output.logits, &self.partners, mixed, &mut scratch.logits);
+            let rest = 1.0 - share;
+            value = f64::from(share) * value + f64::from(rest) * other;
+            d_logits.iter_mut().zip(mixed).for_each(|(d, m)| *d = share * *d + rest * *m);
+        }
         let seed = OutputGradient { logits: d_logits, features: None };
         network.backward(model, seed, part, &mut self.workspace, &mut self.gradient);
         let (w, gradient) = (&model.parameters, &mut self.gradient);
@@ -202,10 +218,16 @@ impl Worker for CpuWorker {
         self.steps = 0;
     }
 
-    fn load(&mut self, samples: &dyn Samples, batch: &[u32]) {
+    fn take(&mut self, mut batch: Selection<'_>) {
         self.inputs.resize(batch.len() * self.network.input().len(), 0.0);
-        samples.gather(batch, &mut self.inputs);
-        samples.gather_labels(batch, &mut self.labels);
+        batch.gather(&mut self.inputs);
+        batch.gather_labels(&mut self.labels);
+        self.share = batch.share();
+        if self.share.is_some() {
+            // Once: what holds a batch of this worker holds all of them.
+            self.scratch.mixed.resize(self.d_logits.len(), 0.0);
+            batch.gather_partners(&mut self.partners);
+        }
     }
 
     fn labels(&self) -> &[u32] {
@@ -247,11 +269,11 @@ impl Worker for CpuWorker {
         self.begin();
         // Once a phase, and not once a step.
         let mut teachers = self.teachers(phase.objective.terms)?;
-        let (mut meter, samples) = (Meter::default(), phase.batches.samples());
+        let mut meter = Meter::default();
         while let Some(batch) = phase.batches.next() {
-            self.load(samples, batch);
+            self.take(batch);
             let value = self.descend(model, phase.descent, &phase.objective, &mut teachers)?;
-            meter.count(batch.len(), value);
+            meter.count(self.labels.len(), value);
         }
         Ok(meter)
     }

@@ -4,6 +4,7 @@
 //! [`Objective`], the optimiser, the batches. So it may keep a phase on its device. The CPU's engine,
 //! [`Cpu`](crate::Cpu), is the default and the oracle; bits are promised per engine.
 
+use crate::augment::{Augmenter, Scratch, Selection};
 use crate::{Model, Network, NumericsError, Objective, Output, Part, Rng, Samples, Sgd};
 use serde::{Deserialize, Serialize};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -27,8 +28,12 @@ pub trait Engine: Send + Sync {
 pub trait Worker: Send {
     /// Forgets the velocity and counts steps anew: every phase starts at rest.
     fn begin(&mut self);
-    /// Takes in a batch.
-    fn load(&mut self, samples: &dyn Samples, batch: &[u32]);
+    /// Takes in a batch, with whatever happens to its samples on the way.
+    fn take(&mut self, batch: Selection<'_>);
+    /// Takes in samples as they are.
+    fn load(&mut self, samples: &dyn Samples, batch: &[u32]) {
+        self.take(Selection::plain(samples, batch));
+    }
     /// The classes of the batch.
     fn labels(&self) -> &[u32];
     /// One step on the batch; gives the objective before it. Allocates nothing, unless the objective
@@ -52,11 +57,11 @@ pub trait Worker: Send {
     ) -> Result<Meter, NumericsError> {
         self.begin();
         let mut meter = Meter::default();
-        let samples = phase.batches.samples();
         while let Some(batch) = phase.batches.next() {
-            self.load(samples, batch);
+            let samples = batch.len();
+            self.take(batch);
             let objective = self.step(model, phase.descent, &phase.objective)?;
-            meter.count(batch.len(), objective);
+            meter.count(samples, objective);
         }
         Ok(meter)
     }
@@ -168,13 +173,19 @@ pub struct BatchPlan<'a> {
     pub patience: Patience<'a>,
 }
 
-/// The batches of some epochs, each over samples that were shuffled anew. The order is the same for
-/// every engine.
+/// The batches of some epochs, each over samples that were shuffled anew and, if that is wanted, augmented
+/// anew. Order and augmentation are the same for every engine.
 #[derive(Debug)]
 pub struct Batches<'a> {
     plan: BatchPlan<'a>,
     rng: &'a mut Rng,
+    augmenter: Option<&'a mut Augmenter>,
+    /// Positions in the list of samples to train on.
     order: Vec<u32>,
+    /// The samples of the batch that was given last.
+    indices: Vec<u32>,
+    /// What happens to them.
+    scratch: Scratch,
     /// Where the next batch begins.
     at: usize,
     epochs: usize,
@@ -185,13 +196,27 @@ pub struct Batches<'a> {
 impl<'a> Batches<'a> {
     /// Draws the order from a generator.
     pub fn new(plan: BatchPlan<'a>, rng: &'a mut Rng) -> Self {
-        let order = plan.train.to_vec();
-        Self { plan, rng, at: order.len(), order, epochs: 0, given: 0 }
+        let len = plan.train.len();
+        let batch = plan.batch.min(len);
+        Self {
+            order: (0..len as u32).collect(),
+            indices: Vec::with_capacity(batch),
+            scratch: Scratch::default(),
+            at: len,
+            epochs: 0,
+            given: 0,
+            augmenter: None,
+            plan,
+            rng,
+        }
     }
 
-    /// The samples that batches are indices of.
-    pub fn samples(&self) -> &'a dyn Samples {
-        self.plan.samples
+    /// The same batches, augmented.
+    #[must_use]
+    pub fn augmented(self, by: &'a mut Augmenter) -> Self {
+        let batch = self.plan.batch.min(self.plan.train.len());
+        let scratch = Scratch::new(batch, self.plan.samples.shape());
+        Self { augmenter: Some(by), scratch, ..self }
     }
 
     /// The next batch, until the phase is over.
@@ -199,7 +224,7 @@ impl<'a> Batches<'a> {
         clippy::should_implement_trait,
         reason = "what it gives is lent, which no iterator can"
     )]
-    pub fn next(&mut self) -> Option<&[u32]> {
+    pub fn next(&mut self) -> Option<Selection<'_>> {
         // Nobody would ever end a phase without batches.
         if self.order.is_empty() || self.given > 0 && self.plan.patience.is_over(self.given) {
             return None;
@@ -210,11 +235,21 @@ impl<'a> Batches<'a> {
             }
             self.epochs += 1;
             self.rng.shuffle(&mut self.order);
+            if let Some(augmenter) = &mut self.augmenter {
+                augmenter.begin_epoch();
+            }
             self.at = 0;
         }
         let end = (self.at + self.plan.batch).min(self.order.len());
-        let batch = &self.order[self.at..end];
+        let positions = &self.order[self.at..end];
+        let (samples, train) = (self.plan.samples, self.plan.train);
+        self.indices.clear();
+        self.indices.extend(positions.iter().map(|position| train[*position as usize]));
+        let nth = self.at.div_ceil(self.plan.batch) as u32;
         (self.at, self.given) = (end, self.given + 1);
-        Some(batch)
+        Some(match &self.augmenter {
+            None => Selection::plain(samples, &self.indices),
+            Some(by) => self.scratch.select(samples, &self.indices, by, positions, nth),
+        })
     }
 }

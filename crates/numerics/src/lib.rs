@@ -13,6 +13,7 @@
 )]
 
 mod adam;
+mod augment;
 #[doc(hidden)]
 pub mod bench;
 mod cpu;
@@ -35,6 +36,7 @@ mod term;
 pub mod vector;
 
 pub use adam::Adam;
+pub use augment::{Augmentation, Augmenter, Draw, Misfit, Selection};
 pub use cpu::{Cpu, CpuWorker};
 pub use engine::{
     BatchPlan, Batches, Descent, EVALUATION_BATCH, Engine, Meter, Patience, Phase, Tally, Worker,
@@ -52,7 +54,7 @@ pub use network::{
 };
 pub use objective::{Loss, Objective, Spectral, Term, Weighted};
 pub use rng::{Rng, Stream};
-pub use samples::{Normalisation, Samples};
+pub use samples::{Normalisation, Raw, Samples};
 pub use sgd::Sgd;
 pub use shape::{Shape, Size};
 pub use spectral::{Form, Length, Scope, SpectralDivergence, Spectrum};

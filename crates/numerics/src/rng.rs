@@ -67,8 +67,14 @@ impl Rng {
     /// it changes nothing of what this one draws.
     #[must_use]
     pub fn beside(&self) -> Self {
+        self.apart(1)
+    }
+
+    /// Any of the generators [beside](Self::beside) this one, by number; 0 is this one at its beginning.
+    #[must_use]
+    pub fn apart(&self, number: u64) -> Self {
         let mut words = self.words.clone();
-        words.set_stream(1);
+        words.set_stream(number);
         words.set_word_pos(0);
         Self { words }
     }

@@ -53,6 +53,28 @@ pub trait Samples: Send + Sync + std::fmt::Debug {
     fn floats(&self, _i: usize) -> Option<Cow<'_, [f32]>> {
         None
     }
+
+    /// Sample `i` before it is augmented. What is kept as bytes says so here, and the table is then part of
+    /// the augmentation; anything else is gathered into `memory` first, which allocates only when it is too small.
+    fn raw<'s>(&'s self, i: usize, memory: &'s mut Vec<f32>) -> Raw<'s> {
+        memory.resize(self.shape().len(), 0.0);
+        self.gather(&[i as u32], memory);
+        Raw::Values(memory)
+    }
+}
+
+/// One sample, channel after channel.
+#[derive(Debug, Clone, Copy)]
+pub enum Raw<'s> {
+    /// Bytes, and what they stand for in each channel.
+    Bytes {
+        /// The bytes.
+        pixels: &'s [u8],
+        /// The normalised value of each byte, one table a channel.
+        tables: &'s [[f32; 256]],
+    },
+    /// Values as a network sees them.
+    Values(&'s [f32]),
 }
 
 /// Mean and standard deviation of one channel, of byte values scaled to `[0, 1]`.
@@ -76,6 +98,11 @@ impl Normalisation {
     /// The normalised value of every byte. All in `f32` and in this order, so that the values are
     /// bit for bit those of the usual PyTorch transforms.
     pub fn table(self) -> [f32; 256] {
-        std::array::from_fn(|byte| (byte as f32 / 255.0 - self.mean) / self.std)
+        std::array::from_fn(|byte| self.of(byte as u8))
+    }
+
+    /// The normalised value of a byte.
+    pub fn of(self, byte: u8) -> f32 {
+        (f32::from(byte) / 255.0 - self.mean) / self.std
     }
 }

@@ -1,9 +1,11 @@
 //! A training step allocates nothing: all its memory belongs to the worker and to the terms.
 #![expect(unsafe_code, reason = "a global allocator that counts is an unsafe trait")]
 
+use formant_data::Images;
 use formant_numerics::{
-    CATALOGUE, CpuWorker, Descent, Family, Form, Length, Loss, Model, NetworkSpec, Norm, Objective,
-    Part, Rng, Scope, Sgd, Shape, Spectral, Stream, Tape, Term, Worker,
+    Augmentation, Augmenter, BatchPlan, Batches, CATALOGUE, CpuWorker, Descent, Family, Form,
+    Length, Loss, Model, NetworkSpec, Norm, Normalisation, Objective, Part, Patience, Rng, Scope,
+    Sgd, Shape, Spectral, Stream, Tape, Term, Worker,
 };
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -147,6 +149,48 @@ fn allocations_of_steps(network: &Arc<Tape>, part: Part) -> usize {
         step(&mut worker);
     }
     ALLOCATIONS.get() - before
+}
+
+#[test]
+fn an_augmented_step_allocates_nothing() {
+    let shape = Shape::new(3, 32, 32);
+    let network = NetworkSpec::named("lenet5").build(shape, 10).expect("a catalogue name");
+    let mut rng = Rng::new(1, Stream::Test, 0, 0);
+    let pixels = (0..20 * shape.len()).map(|_| rng.below(256) as u8).collect();
+    let labels = (0..20).map(|_| rng.below(10) as u16).collect();
+    let normalisation = [Normalisation::new(0.5, 0.25); 3];
+    let images = Images::new(shape, pixels, labels, &normalisation).expect("images");
+    let train: Vec<u32> = (0..20).collect();
+    let how = Augmentation {
+        crop: 4,
+        flip: 0.5,
+        rotation: 15.0,
+        brightness: 0.4,
+        contrast: 0.4,
+        saturation: 0.4,
+        cutout: 16,
+        mixup: 1.0,
+    };
+    let mut augmenter = Augmenter::new(how, &Rng::new(1, Stream::Test, 1, 0));
+    let patience = Patience::Epochs;
+    let plan = BatchPlan { samples: &images, train: &train, batch: BATCH, epochs: 3, patience };
+    let mut batches = Batches::new(plan, &mut rng).augmented(&mut augmenter);
+    let mut model = network.init(&mut Rng::new(1, Stream::Test, 2, 0));
+    let mut worker = CpuWorker::new(network.clone(), BATCH);
+    worker.begin();
+    let descent = Descent { sgd: Sgd::plain(1e-3), part: Part::All };
+    let mut step = || {
+        worker.take(batches.next()?);
+        Some(worker.descend(&mut model, descent, &Objective::CROSS_ENTROPY, &mut []))
+    };
+    step().expect("a first step").expect("a finite one");
+    let before = ALLOCATIONS.get();
+    let mut steps = 0;
+    while let Some(value) = step() {
+        value.expect("a step that stays finite");
+        steps += 1;
+    }
+    assert_eq!((ALLOCATIONS.get() - before, steps), (0, 11));
 }
 
 #[test]

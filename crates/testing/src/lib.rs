@@ -45,8 +45,8 @@ pub use by_hand::{ByHand, Turn, lend};
 pub use contract::contract;
 pub use folder::{Fate, Folder, StopAfter, run};
 pub use problem::{
-    DENSE, DIVERGES, WITH_BUFFERS, experiment, federation, plan, plan_with_a_client_that_diverges,
-    timed,
+    AUGMENTED, DENSE, DIVERGES, WITH_BUFFERS, experiment, federation, plan,
+    plan_with_a_client_that_diverges, timed,
 };
 pub use subject::{Case, Subject};
 

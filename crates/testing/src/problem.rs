@@ -15,6 +15,10 @@ pub const DENSE: &str = "name = \"mlp\"\nhidden = [6]";
 /// Batch normalisation in all shapes, as narrow as it gets.
 pub const WITH_BUFFERS: &str = "name = \"resnet18\"\nwidth = 1";
 
+/// Two dense layers, and samples to which all happens that can happen to a grey image.
+pub const AUGMENTED: &str = "name = \"mlp\"\nhidden = [6]\n[data.augment]\ncrop = 2\nflip = 0.5\n\
+    rotation = 10\nbrightness = 0.2\ncontrast = 0.2\ncutout = 4\nmixup = 0.5";
+
 /// Embedded digits, every second pixel of every second row: a quarter of the work.
 static DIGITS: LazyLock<Arc<Dataset>> = LazyLock::new(|| {
     let digits = Dataset::load("mnist-small", None).unwrap();
@@ -52,7 +56,7 @@ pub fn federation() -> &'static Federation {
 }
 
 /// The experiment of some methods of a zoo that share a network, over three rounds. Methods and network are
-/// given as lines of an experiment file; the methods after the first are labelled `number-1`, `number-2` and so on.
+/// given as lines of an experiment file, and sections may follow that of the network; the methods after the first are labelled `number-1`, `number-2` and so on.
 ///
 /// # Panics
 ///

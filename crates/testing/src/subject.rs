@@ -34,7 +34,7 @@ impl Subject {
     }
 
     /// Tests it also with these hyper-parameters, as lines of an experiment file, on a network:
-    /// [`DENSE`], [`WITH_BUFFERS`] or the lines of any section `[network]`.
+    /// [`DENSE`], [`WITH_BUFFERS`], [`AUGMENTED`](crate::AUGMENTED) or the lines of any section `[network]`.
     #[must_use]
     pub fn with_setting(mut self, network: &'static str, hyper_parameters: &str) -> Self {
         let method = format!("name = \"{}\"\n{hyper_parameters}", self.entry.name);

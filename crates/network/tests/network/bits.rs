@@ -25,6 +25,27 @@ async fn the_bits_do_not_depend_on_the_schedule_the_way_or_who_is_asked() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn augmented_samples_are_the_same_wherever_a_client_keeps_them() {
+    let mut house = House::new(3, "ditto", "");
+    let plain = house.simulated();
+    let augment = toml::toml! {
+        crop = 2
+        flip = 0.5
+        rotation = 10
+        brightness = 0.2
+        cutout = 6
+        mixup = 1.0
+    };
+    house.set("data", "augment", augment);
+    std::fs::remove_dir_all(house.folder.path().join("simulated")).unwrap();
+    let (end, _) = house.run().await;
+    assert_eq!(end.rounds, 3);
+    let augmented = house.simulated();
+    assert_eq!(house.fingerprint(), augmented);
+    assert_ne!(augmented, plain);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn many_clients_with_half_precision_come_to_an_end() {
     let house = House::new(24, "fedavg", "upload_precision = \"f16\"");
     let (end, summaries) = house.run().await;

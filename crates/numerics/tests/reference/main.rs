@@ -6,6 +6,7 @@
     reason = "clippy.toml is about the library; its tests say how far they are"
 )]
 
+mod augmented;
 mod closeness;
 mod conformance;
 pub mod floats;

@@ -3,6 +3,7 @@
 
 #![expect(clippy::unwrap_used, reason = "what a test cannot do without, it may insist on")]
 
+mod augmentation;
 mod codec;
 mod combining;
 mod damage;

@@ -3,7 +3,7 @@
 use formant_experiment::Experiment;
 use formant_methods::Zoo;
 use formant_runtime::RunPlan;
-use formant_testing::{Case, DENSE, Subject, WITH_BUFFERS};
+use formant_testing::{AUGMENTED, Case, DENSE, Subject, WITH_BUFFERS};
 use std::sync::LazyLock;
 
 /// Strengths at which each form of SCD is felt and yet trains.
@@ -23,7 +23,7 @@ const LEARNS_WITH: [(&str, &str); 5] = [
 static ZOO: LazyLock<Zoo> = LazyLock::new(Zoo::standard);
 
 /// Every method with its defaults on both networks, SCD in all its forms and scopes and with a
-/// warm-up that ends in the middle, and FedRoD with its hypernetwork.
+/// warm-up that ends in the middle, FedRoD with its hypernetwork, and some methods on augmented samples.
 pub(crate) fn subjects() -> Vec<Subject> {
     ZOO.entries().iter().map(|entry| subject(entry.name)).collect()
 }
@@ -39,6 +39,8 @@ fn subject(name: &str) -> Subject {
             .with_setting(WITH_BUFFERS, "warm_up = 0.34")
             .separate_with("lambda_g = 0"),
         "fedrod" => subject.with_setting(WITH_BUFFERS, "hypernetwork = true"),
+        // Two phases; several stretches of training in one phase; training where models are scored.
+        "ditto" | "fedrep" | "fedbabu" => subject.with_setting(AUGMENTED, ""),
         _ => subject,
     }
 }

@@ -8,7 +8,7 @@ use formant_runtime::event::Event;
 use formant_runtime::executor::{Executor, Threads};
 use formant_runtime::sim::{self, Outcome};
 use formant_runtime::{Observer, Quiet, RunPlan, RuntimeError};
-use formant_testing::{DENSE, Fate, Folder, StopAfter, WITH_BUFFERS, federation};
+use formant_testing::{AUGMENTED, DENSE, Fate, Folder, StopAfter, WITH_BUFFERS, federation};
 use serde_json::Value;
 use std::fmt::Write as _;
 use std::sync::atomic::AtomicBool;
@@ -103,7 +103,7 @@ fn compare(text: &str) -> Fate {
 }
 
 fn every_method_gives_the_bits_of_threads() {
-    for network in [DENSE, WITH_BUFFERS] {
+    for network in [DENSE, WITH_BUFFERS, AUGMENTED] {
         let cases = cases().into_iter().filter(|case| case.network() == network);
         let methods: Vec<String> = cases.map(|case| case.method().to_owned()).collect();
         let fate = compare(&experiment(&methods, network, ""));
@@ -126,8 +126,7 @@ fn every_schedule_gives_the_bits_of_threads() {
 
 fn a_run_goes_on_with_either_executor() {
     // Uploads wait at the server, copies of them and states at the clients.
-    let rules =
-        "[federation]\nschedule = \"buffered\"\nbuffer = 2\npersonal_until = \"broadcast\"\n";
+    let rules = "[data.augment]\ncrop = 2\nflip = 0.5\n[federation]\nschedule = \"buffered\"\nbuffer = 2\npersonal_until = \"broadcast\"\n";
     let text = experiment(&named(&["scd", "fedrod"]), DENSE, &format!("{TIMED}{rules}"));
     let (undisturbed, _) = run(&text, On::Threads);
     for sessions in [

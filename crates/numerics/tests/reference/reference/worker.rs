@@ -4,8 +4,8 @@ use super::forward::Pass;
 use super::objective::{log_softmax, loss};
 use super::{Description, Rows, wide};
 use formant_numerics::{
-    Descent, EVALUATION_BATCH, Model, NumericsError, Objective, Output, Samples, Sgd, Tally, Term,
-    Weighted, Worker,
+    Descent, EVALUATION_BATCH, Model, NumericsError, Objective, Output, Samples, Selection, Sgd,
+    Tally, Term, Weighted, Worker,
 };
 use std::sync::Arc;
 
@@ -14,6 +14,8 @@ pub(super) struct ReferenceWorker {
     description: Arc<Description>,
     inputs: Rows,
     labels: Vec<u32>,
+    /// How much of a sample is its own, and the label of the rest.
+    mixed: Option<(f32, Vec<u32>)>,
     velocity: Vec<f64>,
     /// Since the phase began.
     steps: u64,
@@ -27,7 +29,8 @@ impl ReferenceWorker {
         let velocity = vec![0.0; description.network.layout().parameters()];
         let (features, logits) = (Vec::new(), Vec::new());
         let (inputs, labels) = (Vec::new(), Vec::new());
-        Self { description, inputs, labels, velocity, steps: 0, features, logits }
+        let mixed = None;
+        Self { description, inputs, labels, mixed, velocity, steps: 0, features, logits }
     }
 
     /// See [`Reference::margin`](super::Reference::margin).
@@ -41,7 +44,15 @@ impl ReferenceWorker {
     fn evaluate(&self, model: &mut Model, objective: &Objective<'_>) -> (f64, Vec<f64>) {
         let (network, w) = (&*self.description, &model.parameters);
         let passed = network.forward(w, Pass::Train(&mut model.buffers), &self.inputs);
-        let (mut value, d_logits) = loss(&objective.loss, passed.logits(), &self.labels);
+        let (mut value, mut d_logits) = loss(&objective.loss, passed.logits(), &self.labels);
+        if let Some((share, partners)) = &self.mixed {
+            let (other, d_other) = loss(&objective.loss, passed.logits(), partners);
+            let mix =
+                |own: f64, other: f64| f64::from(*share) * own + f64::from(1.0 - share) * other;
+            value = mix(value, other);
+            let pairs = d_logits.iter_mut().flatten().zip(d_other.iter().flatten());
+            pairs.for_each(|(d, other)| *d = mix(*d, *other));
+        }
         let mut gradient = network.backward(w, &passed.activations, d_logits);
         for Weighted { weight, term } in acting(objective.terms) {
             let (found, slope) = network.term(term, w, self.steps - 1);
@@ -69,11 +80,16 @@ impl Worker for ReferenceWorker {
         self.steps = 0;
     }
 
-    fn load(&mut self, samples: &dyn Samples, batch: &[u32]) {
-        let (shape, n) = (samples.shape(), batch.len());
+    fn take(&mut self, mut batch: Selection<'_>) {
+        let (shape, n) = (batch.shape(), batch.len());
         let mut gathered = vec![0.0; n * shape.len()];
-        samples.gather(batch, &mut gathered);
-        samples.gather_labels(batch, &mut self.labels);
+        batch.gather(&mut gathered);
+        batch.gather_labels(&mut self.labels);
+        self.mixed = batch.share().map(|share| {
+            let mut partners = Vec::new();
+            batch.gather_partners(&mut partners);
+            (share, partners)
+        });
         // Gathered channel by channel over the batch.
         let plane = |sample: usize, channel: usize| {
             wide(&gathered[(channel * n + sample) * shape.plane()..][..shape.plane()])
