@@ -12,7 +12,7 @@ pub struct OneMethod {
 }
 
 impl OneMethod {
-    /// Refuses an experiment with several methods.
+    /// Refuses an experiment with several methods, or with settings that a network cannot honour.
     pub fn new(experiment: Experiment) -> Result<Self, ExperimentError> {
         let [method] = &*experiment.methods else {
             let labels: Vec<&str> = experiment.methods.iter().map(|m| m.label.as_str()).collect();
@@ -21,6 +21,16 @@ impl OneMethod {
                 "keep one [[method]]",
             ));
         };
+        if let Some(patience) = experiment.evaluation.patience {
+            return Err(ExperimentError::combination(
+                format!(
+                    "`evaluation.patience = {patience}` works in simulations alone: a server scores its \
+                     model while clients train on and never sees their personal ones, so the round in \
+                     which it would stop were left to chance"
+                ),
+                "remove evaluation.patience, and set rounds to the best round of a simulation",
+            ));
+        }
         Ok(Self { method: method.clone(), experiment })
     }
 
