@@ -1,9 +1,7 @@
 //! How good a classifier is, by the probabilities that it gave and the classes that were right.
 
 use crate::predict::best;
-use formant_numerics::metric::{
-    Calibration, ClassCount, auroc, balanced_accuracy, macro_f1, mean,
-};
+use formant_numerics::metric::{Calibration, ClassCount, auroc, balanced_accuracy, macro_f1, mean};
 use serde::Serialize;
 
 pub use formant_numerics::metric::CALIBRATION_BINS;

@@ -13,7 +13,7 @@ mod score;
 
 pub use score::{Candidate, Evaluated, PersonalScore, Score, finite};
 
-use formant_numerics::Measures;
+pub use formant_numerics::{Measures, Metric};
 use serde::{Deserialize, Deserializer, Serialize};
 
 /// The version of this vocabulary, in every log's first line.

@@ -206,7 +206,8 @@ impl Job {
             seed: self.seed,
             gm: mean(|e| e.gm).filter(|_| method.info.generic),
             pm: mean(|e| e.pm).filter(|_| method.info.personal),
-            failed: row.failed_phases > 0 || row.stopped.is_some(),
+            failed: row.failed_phases > 0 || row.gave_up(),
+            metric: row.metric,
         }
     }
 }

@@ -195,7 +195,8 @@ impl Course<'_> {
                     let waiting = || "nobody is left who would answer".to_owned();
                     let unfinished = (round < self.plan.rounds).then(waiting);
                     let stopped = drive.compute(recorder)?.or(unfinished);
-                    return Ok(Some(End { round, stopped, is_scored: true }));
+                    let is_planned = stopped.is_none();
+                    return Ok(Some(End { round, stopped, is_scored: true, is_planned }));
                 }
                 Milestone::Aggregated(done) => round = done as usize,
             }
@@ -240,6 +241,7 @@ impl Course<'_> {
         let (fingerprint, server_fingerprint) = fingerprints(&drive.server, &mut *drive.executor)?;
         let (closed, seconds) = drive.situation.ready();
         let idle = drive.situation.idle();
+        let best_round = drive.standing.as_ref().map(|standing| standing.round);
         recorder.record(&Event::MethodFinished {
             method: self.method.label.clone(),
             rounds: end.round,
@@ -247,8 +249,8 @@ impl Course<'_> {
             fingerprint: Some(fingerprint),
             server_fingerprint: Some(server_fingerprint),
             clock: self.is_timed().then_some(Runtime { closed, seconds, idle }),
+            best_round: best_round.filter(|_| end.is_planned),
             stopped: end.stopped,
-            best_round: drive.standing.as_ref().map(|standing| standing.round),
         })?;
         let index = from.method + 1;
         let finished = index == self.plan.methods.len();
@@ -323,13 +325,14 @@ struct End {
     stopped: Option<String>,
     /// Whether its models are still to be scored for the table.
     is_scored: bool,
+    /// Whether it should have ended here: after all rounds, or because its patience was over.
+    is_planned: bool,
 }
 
 impl End {
     fn early(round: usize, why: String) -> Self {
-        Self { round, stopped: Some(why), is_scored: false }
+        Self { round, stopped: Some(why), is_scored: false, is_planned: false }
     }
-
 }
 
 /// Wall time over all sessions of a run.

@@ -72,7 +72,7 @@ impl Course<'_> {
         let (since, best) = (standing.since, standing.round);
         let evaluations = if since == 1 { "evaluation" } else { "evaluations in a row" };
         let why = format!("{since} {evaluations} no better than that of round {best}");
-        Ok((since >= patience).then(|| End::early(round, why)))
+        Ok((since >= patience).then(|| End { is_planned: true, ..End::early(round, why) }))
     }
 
     /// Scores both models and records it; personal ones are written into a folder, if there is one.

@@ -187,7 +187,7 @@ impl Shelf<'_> {
         let place = self.course.best_place();
         if !place.exists() {
             // A session that was killed after this has done it already.
-            if !self.folder.join(GENERIC).exists() {
+            if !self.folder.exists() {
                 return Err(RuntimeError::Damaged {
                     path: place,
                     found: format!("the models of round {} are missing", standing.round),

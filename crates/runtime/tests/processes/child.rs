@@ -119,9 +119,7 @@ impl<'p> Process<'p> {
                 self.state = took_part.then_some(state);
                 reply
             }
-            Request::ScoreOwn(model) => {
-                Reply::Own(client.score(Some(&model), &mut self.hand))
-            }
+            Request::ScoreOwn(model) => Reply::Own(client.score(Some(&model), &mut self.hand)),
             Request::ScorePart(part, model) => {
                 Reply::Part(GlobalSet::of(self.plan).score_part(part, &model, &mut self.hand))
             }

@@ -7,8 +7,8 @@ mod turns;
 
 use super::client::Client;
 use super::{
-    Answer, Executor, Figures, GlobalSet, Held, JobRecord, Look, MeanModel, PersonalScores, Start, Step,
-    Take, Wave, Written,
+    Answer, Executor, Figures, GlobalSet, Held, JobRecord, Look, MeanModel, PersonalScores, Start,
+    Step, Take, Wave, Written,
 };
 use crate::event::Score;
 use crate::store::{Background, ClientStore, Sender, Stored};
