@@ -55,6 +55,12 @@ impl Metric {
         }
     }
 
+    /// Whether it is the one that need not be named.
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks by reference")]
+    pub fn is_accuracy(&self) -> bool {
+        *self == Self::Accuracy
+    }
+
     /// Whether less of it is better.
     pub const fn less_is_better(self) -> bool {
         matches!(self, Self::CalibrationError)

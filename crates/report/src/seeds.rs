@@ -8,7 +8,6 @@ use serde_json::Value;
 use crate::markdown::escaped;
 use crate::quantity::one_line;
 use crate::scoreboard::{FIGURES, first_heading};
-use crate::summary::is_accuracy;
 use crate::{FurtherRow, ReportError, Row, RunLog, rows};
 
 /// One method over all runs, by the first metric of the runs: fractions from 0 to 1.
@@ -23,7 +22,7 @@ pub struct SeedRow {
     /// Whether it trains personal models; if not, PM figures are of the GM on local test sets.
     pub personal: bool,
     /// What scores are by.
-    #[serde(skip_serializing_if = "is_accuracy")]
+    #[serde(skip_serializing_if = "Metric::is_accuracy")]
     pub metric: Metric,
     /// Best GM of each run.
     pub gm_best: Spread,

@@ -21,7 +21,7 @@ pub struct Row {
     /// Whether it trains personal models; if not, PM figures are of the GM on local test sets.
     pub personal: bool,
     /// What scores are by.
-    #[serde(skip_serializing_if = "is_accuracy")]
+    #[serde(skip_serializing_if = "Metric::is_accuracy")]
     pub metric: Metric,
     /// Best GM.
     pub gm_best: Option<f64>,
@@ -122,11 +122,6 @@ pub struct FurtherRow {
     pub pm_last: Option<f64>,
     /// Mean of the worst tenth of the clients at the last evaluation.
     pub worst_decile_last: Option<f64>,
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks by reference")]
-pub(crate) fn is_accuracy(metric: &Metric) -> bool {
-    *metric == Metric::Accuracy
 }
 
 /// A model that could be called the generic one, in figures.
