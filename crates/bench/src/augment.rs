@@ -17,7 +17,7 @@ pub(crate) struct Args {
 }
 
 /// Everything by itself, and what is usual together.
-fn kinds() -> [(&'static str, Augmentation); 10] {
+const fn kinds() -> [(&'static str, Augmentation); 10] {
     let none = Augmentation::NONE;
     [
         ("none", none),

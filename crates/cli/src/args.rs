@@ -173,7 +173,7 @@ pub(crate) struct SpeedupArgs {
     /// Personal epochs to compare
     #[arg(long, value_delimiter = ',', default_value = "3,5", value_name = "E1,E2,…")]
     pub(crate) epochs: Vec<usize>,
-    /// PM accuracies to reach
+    /// PM accuracies to reach, or what comes first in evaluation.metrics
     #[arg(long, value_delimiter = ',', default_value = "0.8,0.95", value_name = "A1,A2,…")]
     pub(crate) targets: Vec<f64>,
     /// Folder of the runs, the table and the timeline

@@ -11,6 +11,7 @@ use formant_network::client::{Identity, JoinOptions, Source, Summary, join as ta
 use formant_network::identity::ClientIdentity;
 use formant_network::parse_bytes;
 use formant_runtime::event::Score;
+use std::fmt::Write as _;
 use std::net::ToSocketAddrs;
 use std::path::Path;
 use std::process::ExitCode;
@@ -95,8 +96,14 @@ fn json(summary: &Summary) -> serde_json::Value {
 }
 
 fn table(summary: &Summary) -> String {
-    let accuracy = |score: Option<Score>| match score {
-        Some(score) => format!("{:.2} %", 100.0 * score.accuracy),
+    let figures = |score: &Option<Score>| match score {
+        Some(score) => {
+            let mut text = format!("{:.2} %", 100.0 * score.accuracy);
+            for (metric, figure) in &score.further {
+                let _ = write!(text, ", {} {:.2} %", metric.title(), 100.0 * figure);
+            }
+            text
+        }
         None => "-".to_owned(),
     };
     let model = summary.model.as_deref().map_or(String::new(), |model| {
@@ -107,8 +114,8 @@ fn table(summary: &Summary) -> String {
         "rounds       {}\ntest samples {}\npersonal     {}\ngeneric      {}\nfingerprint  {}\n{model}",
         summary.rounds,
         summary.samples,
-        accuracy(summary.personal),
-        accuracy(summary.generic),
+        figures(&summary.personal),
+        figures(&summary.generic),
         summary.fingerprint
     )
 }

@@ -1,7 +1,7 @@
 //! Progress: a bar per method with round, GM, PM and time left, and a plain one for other work.
 
 use formant_runtime::Observer;
-use formant_runtime::event::Event;
+use formant_runtime::event::{Event, Metric};
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::collections::HashMap;
 use std::io::IsTerminal;
@@ -24,6 +24,8 @@ struct State {
     titles: HashMap<String, String>,
     bar: Option<ProgressBar>,
     scores: String,
+    /// What they are by.
+    metric: Metric,
     /// Printed with the first event: a run that is refused has none.
     introduction: Option<String>,
 }
@@ -62,6 +64,7 @@ impl Bars {
         self.with_state(|state| {
             state.introduction = Some(introduction);
             state.rounds = header.rounds as u64;
+            state.metric = header.metrics.first();
             state.titles =
                 header.methods.iter().map(|m| (m.label.clone(), m.title.clone())).collect();
             state.width = state.titles.values().map(|t| t.chars().count()).max().unwrap_or(0);
@@ -103,13 +106,21 @@ impl Bars {
                 Self::show(state, *round);
             }
             Event::Evaluated(scores) => {
-                let gm = scores.gm.map(|gm| format!("  GM {:5.1}", 100.0 * gm.accuracy));
-                let pm = scores.pm.as_ref().map(|pm| format!("  PM {:5.1}", 100.0 * pm.weighted));
-                state.scores = [gm, pm].into_iter().flatten().collect();
+                let metric = state.metric;
+                let gm = scores.gm.as_ref().and_then(|gm| gm.figure(metric));
+                let pm = scores.pm.as_ref().and_then(|pm| pm.by(metric)).map(|pm| pm.weighted);
+                let by = (!metric.is_accuracy()).then(|| format!("  {}", metric.title()));
+                let gm = gm.map(|gm| format!("  GM {:5.1}", 100.0 * gm));
+                let pm = pm.map(|pm| format!("  PM {:5.1}", 100.0 * pm));
+                state.scores = [by, gm, pm].into_iter().flatten().collect();
                 Self::show(state, scores.round);
             }
-            Event::MethodFinished { method, rounds, seconds, stopped, .. } => {
-                let end = stopped.as_ref().map_or("", |_| "  stopped early");
+            Event::MethodFinished { method, rounds, seconds, stopped, best_round, .. } => {
+                let end = match (stopped, best_round) {
+                    (Some(_), Some(best)) => format!("  stopped, round {best} was the best"),
+                    (Some(_), None) => "  stopped early".to_owned(),
+                    (None, _) => String::new(),
+                };
                 let time = short(Duration::try_from_secs_f64(*seconds).unwrap_or_default());
                 let text = format!("{rounds:>4}/{}{}  {time}{end}", state.rounds, state.scores);
                 if let Some(bar) = state.bar.take() {

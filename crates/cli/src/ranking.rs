@@ -7,8 +7,10 @@ use std::fmt::Write as _;
 pub(crate) fn table(ranking: &[Ranked]) -> String {
     let percent = |x: Option<f64>| x.map_or("-".into(), |x| format!("{:.2}", 100.0 * x));
     let method = ranking.iter().map(|r| r.method.chars().count()).max().unwrap_or(0).max(6);
+    let by = ranking.first().map(|row| row.metric).filter(|metric| !metric.is_accuracy());
+    let by = by.map_or(String::new(), |metric| format!(", by {}", metric.title()));
     let mut text = format!(
-        "| {:>5} | {:>5} | {:>5} | {:method$} | setting |\n",
+        "| {:>5} | {:>5} | {:>5} | {:method$} | setting{by} |\n",
         "score", "GM", "PM", "method"
     );
     let _ = writeln!(text, "| ----: | ----: | ----: | {:-<method$} | ------- |", "");
@@ -30,6 +32,7 @@ pub(crate) fn table(ranking: &[Ranked]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use formant_runtime::event::Metric;
 
     #[test]
     fn columns_line_up_and_failures_are_named() {
@@ -41,6 +44,7 @@ mod tests {
             pm,
             seeds: 2,
             failed,
+            metric: Metric::Accuracy,
         };
         let ranking = [
             row("a", Some(0.6), Some(0.8), 0),
@@ -54,6 +58,10 @@ mod tests {
              | 60.00 | 60.00 | 80.00 | ditto  | a |\n\
              | 50.00 |     - | 50.00 | ditto  | b |\n\
              | 100.00 | 100.00 | 100.00 | ditto  | c  (1 of 2 seeds failed) |\n"
+        );
+        let other = [Ranked { metric: Metric::MacroF1, ..row("a", Some(0.6), None, 0) }];
+        assert!(
+            table(&other).starts_with("| score |    GM |    PM | method | setting, by macro-F1 |")
         );
     }
 }

@@ -14,7 +14,7 @@ use formant_model::folder::MODELS;
 use formant_report::RunLog;
 use formant_runtime::quantity::{bytes, count};
 use formant_runtime::sim::{self, Outcome};
-use formant_runtime::{EVENTS_FILE, RunPlan};
+use formant_runtime::{EVENTS_FILE, RunPlan, Scored};
 use formant_study::Draft;
 use std::fmt::Write as _;
 use std::path::Path;
@@ -40,6 +40,12 @@ pub(crate) fn run(args: RunArgs, zoo: &Zoo) -> anyhow::Result<ExitCode> {
     }
     if let Some(note) = models_left_out(&plan) {
         note!("{note}");
+    }
+    if plan.evaluation.patience.is_some() && plan.evaluation.split == Scored::Test {
+        note!(
+            "note: evaluation.patience looks at the test set, so the figures will flatter the methods
+      --set evaluation.split=validation decides by samples that are not tested on"
+        );
     }
     let outcome = sim::run(&plan, &run_dir, &bars, &*stop_flag()?)?;
     if outcome == Outcome::Interrupted {

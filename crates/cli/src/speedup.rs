@@ -73,6 +73,9 @@ fn table(gains: &[Gain]) -> String {
         "shared : personal : network",
     ];
     let mut cells = vec![heading.map(str::to_owned)];
+    if let Some(other) = gains.first().map(|gain| gain.metric).filter(|m| !m.is_accuracy()) {
+        cells[0][2] = format!("target PM {}", other.title());
+    }
     for gain in gains {
         cells.push([
             gain.method.clone(),

@@ -2,6 +2,7 @@
 
 use crate::section::{Section, key, whole};
 use formant_methods::schema::{Default as Preset, Key, Kind};
+use formant_numerics::{Measures, Metric};
 use formant_runtime::Scored;
 use serde::{Deserialize, Serialize};
 
@@ -21,6 +22,19 @@ const KEYS: &[Key] = &[
         Preset::Text(Scored::Test.word()),
         "test: local test sets and the global one; validation: what hyper-parameters are chosen on",
     ),
+    key(
+        "metrics",
+        Kind::Choices(Metric::WORDS),
+        Preset::Texts(&[Metric::Accuracy.word()]),
+        "what models are scored by; the first decides which round is best, and rankings go by it",
+    ),
+    key(
+        "patience",
+        whole(1),
+        Preset::Unset,
+        "end a method after so many evaluations in a row that were no better, and keep the models of \
+         the best: by the weighted PM of a method with personal models, else by the GM; unset: never",
+    ),
 ];
 
 /// When and on what the models are scored.
@@ -30,6 +44,12 @@ pub struct Evaluation {
     pub every: usize,
     /// On which samples.
     pub split: Scored,
+    /// By what; the first is the figure that decides.
+    #[serde(default, skip_serializing_if = "Measures::is_plain")]
+    pub metrics: Measures,
+    /// After how many evaluations in a row without improvement a method ends, if it does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub patience: Option<usize>,
 }
 
 impl Default for Evaluation {
@@ -40,6 +60,7 @@ impl Default for Evaluation {
 
 impl Evaluation {
     pub(crate) fn plan(&self) -> formant_runtime::Evaluation {
-        formant_runtime::Evaluation { every: self.every, split: self.split }
+        let (metrics, patience) = (self.metrics.clone(), self.patience);
+        formant_runtime::Evaluation { every: self.every, split: self.split, metrics, patience }
     }
 }

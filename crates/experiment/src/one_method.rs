@@ -14,7 +14,8 @@ pub struct OneMethod {
 }
 
 impl OneMethod {
-    /// Refuses an experiment with several methods, or with nobody knows how many clients.
+    /// Refuses an experiment with several methods, with nobody knows how many clients, or with settings that a
+    /// network cannot honour.
     pub fn new(experiment: Experiment) -> Result<Self, ExperimentError> {
         let [method] = &*experiment.methods else {
             let labels: Vec<&str> = experiment.methods.iter().map(|m| m.label.as_str()).collect();
@@ -23,6 +24,16 @@ impl OneMethod {
                 "keep one [[method]]",
             ));
         };
+        if let Some(patience) = experiment.evaluation.patience {
+            return Err(ExperimentError::combination(
+                format!(
+                    "`evaluation.patience = {patience}` works in simulations alone: a server scores its \
+                     model while clients train on and never sees their personal ones, so the round in \
+                     which it would stop were left to chance"
+                ),
+                "remove evaluation.patience, and set rounds to the best round of a simulation",
+            ));
+        }
         let Some(clients) = experiment.data.clients else {
             return Err(ExperimentError::combination(
                 "a server must know how many clients there are, and `data.clients` is not set",

@@ -5,7 +5,7 @@ use crate::{Experiment, ExperimentError, OneMethod, combination, room};
 use formant_data::{ClientData, Dataset, Federation};
 use formant_methods::WeightedAverage;
 use formant_model::Card;
-use formant_numerics::{Cpu, Engine, Part};
+use formant_numerics::{Cpu, Detail, Engine, Part};
 use formant_runtime::event::{ClientSize, FORMAT, MethodInfo, RunStarted};
 use formant_runtime::{Footprint, Load, RunPlan, Scored, Task};
 use std::sync::Arc;
@@ -126,6 +126,7 @@ impl Experiment {
             parameters: engine.network().layout().parameters(),
             dataset: dataset.name.clone(),
             split: self.evaluation.split.word().into(),
+            metrics: self.evaluation.metrics.clone(),
             global_test: match self.evaluation.split {
                 Scored::Validation => clients.iter().flatten().map(|size| size.test).sum(),
                 Scored::Test => dataset.test.len(),
@@ -178,6 +179,7 @@ impl OneMethod {
             methods: if held > 0 { std::slice::from_ref(&method) } else { &[] },
             held,
             scored: own.fold(header.global_test, usize::max),
+            detail: Detail::of(&self.evaluation.metrics),
             workers: 1,
         };
         room::check(&header, &Footprint::under(&load), formant_runtime::available())?;

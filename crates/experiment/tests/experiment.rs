@@ -2,7 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "what a test cannot do without, it may insist on")]
 
 use formant_experiment::{
-    Experiment, Override, QUICKSTART, SPEEDUP, Training, choose_methods, template,
+    Experiment, OneMethod, Override, QUICKSTART, SPEEDUP, Training, choose_methods, template,
 };
 use formant_methods::Zoo;
 use toml::Table;
@@ -32,6 +32,38 @@ fn a_resolved_experiment_reads_back_as_itself() {
         let written = toml::to_string(&experiment.to_table()).unwrap();
         assert_eq!(parse(&written, &[]).unwrap(), experiment, "{written}");
     }
+}
+
+#[test]
+fn metrics_are_known_words_none_of_them_twice() {
+    let set = |value: &str| parse(TWO, &[&format!("evaluation.metrics={value}")]);
+    let metrics = set("[\"macro_f1\", \"accuracy\"]").unwrap().evaluation.metrics.clone();
+    assert_eq!(metrics.first().word(), "macro_f1");
+    for (value, expected) in [
+        ("[\"macro_f2\"]", "is none of the choices\nhint: did you mean `macro_f1`?"),
+        ("[]", "is outside its range\nhint: it must be a list of some of `accuracy`,"),
+        ("[\"auroc\", \"auroc\"]", "is outside its range\nhint: "),
+        ("\"auroc\"", "is not a list of some of `accuracy`"),
+        ("[1]", "is not a list of some of"),
+    ] {
+        let message = set(value).unwrap_err();
+        assert!(message.contains(expected), "{message}");
+    }
+    assert!(parse(TWO, &["evaluation.patience=0"]).unwrap_err().contains("at least 1"));
+    // What everybody has need not be written, so that logs and keys of results stay what they were.
+    let written = parse(TWO, &[]).unwrap().to_table().to_string();
+    assert!(!written.contains("metrics") && !written.contains("patience"), "{written}");
+}
+
+#[test]
+fn a_network_has_no_patience() {
+    let one = "[evaluation]\npatience = 3\n[[method]]\nname = \"scd\"";
+    let refused = OneMethod::new(parse(one, &[]).unwrap()).unwrap_err().to_string();
+    assert!(
+        refused.starts_with("`evaluation.patience = 3` works in simulations alone"),
+        "{refused}"
+    );
+    assert!(refused.contains("\nhint: remove evaluation.patience"), "{refused}");
 }
 
 #[test]

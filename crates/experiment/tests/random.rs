@@ -11,7 +11,9 @@ use formant_experiment::{
 };
 use formant_federation::{Late, Schedule, Until};
 use formant_methods::Zoo;
-use formant_numerics::{Augmentation, Convolution, Family, NetworkSpec, Norm, Stem};
+use formant_numerics::{
+    Augmentation, Convolution, Family, Measures, Metric, NetworkSpec, Norm, Stem,
+};
 use formant_runtime::{Keep, Scored};
 use proptest::prelude::*;
 use proptest::{option, sample};
@@ -219,12 +221,15 @@ prop_compose! {
         links in links(),
         every in 1usize..100,
         split in sample::select(&[Scored::Test, Scored::Validation][..]),
+        metrics in sample::subsequence(Metric::ALL.to_vec(), 1..=5).prop_shuffle(),
+        patience in option::of(1usize..100),
         runtime in runtime(),
     ) -> Settings {
         let own = own.filter(|epochs| *epochs != training.epochs);
         let own = own.map(|epochs| Training { epochs, ..training.clone() });
         let devices = Devices { samples_per_second: Some(samples_per_second), spread };
-        let evaluation = Evaluation { every, split };
+        let metrics = Measures::new(metrics).unwrap();
+        let evaluation = Evaluation { every, split, metrics, patience };
         let methods = methods(own);
         Settings {
             name, seed, rounds, data, network, training, federation, devices, links, evaluation,

@@ -28,6 +28,8 @@ pub enum Kind {
     },
     /// One of a few words; [`choice!`](crate::choice!) makes an enum of them.
     Choice(&'static [&'static str]),
+    /// A list of some of a few words: one at least, none twice.
+    Choices(&'static [&'static str]),
     /// `true` or `false`.
     Flag,
     /// Any text.
@@ -60,6 +62,8 @@ pub enum Default {
     Integer(i64),
     /// A word or text.
     Text(&'static str),
+    /// A list of words.
+    Texts(&'static [&'static str]),
     /// `true` or `false`.
     Flag(bool),
     /// Absent: the help says what that means.
@@ -151,6 +155,7 @@ impl Kind {
             Self::Integer { min, max: i64::MAX } => format!("a whole number, at least {min}"),
             Self::Integer { min, max } => format!("a whole number from {min} to {max}"),
             Self::Choice(words) => format!("one of {}", quoted(words)),
+            Self::Choices(words) => format!("a list of some of {}, none twice", quoted(words)),
             Self::Flag => "true or false".into(),
             Self::Text => "text in quotes".into(),
             Self::Form(form) => form.description.into(),
@@ -184,6 +189,12 @@ impl Kind {
                 let word = value.as_str()?;
                 (value.clone(), words.contains(&word))
             }
+            Self::Choices(words) => {
+                let list = value.as_array()?;
+                let given = list.iter().map(Value::as_str).collect::<Option<Vec<_>>>()?;
+                let fits = |(i, word)| words.contains(word) && !given[..i].contains(word);
+                (value.clone(), !given.is_empty() && given.iter().enumerate().all(fits))
+            }
             Self::Flag => (Value::Boolean(value.as_bool()?), true),
             Self::Text => (Value::String(value.as_str()?.into()), true),
             Self::Form(form) => (value.clone(), (form.accepts)(value.as_str()?)),
@@ -201,6 +212,21 @@ impl Kind {
     }
 }
 
+impl Kind {
+    /// The word of a value that is none of the choices, and these.
+    fn stranger<'v>(&self, value: &'v Value) -> Option<(&'v str, &'static [&'static str])> {
+        let (given, words) = match *self {
+            Self::Choice(words) => (value.as_str(), words),
+            Self::Choices(words) => {
+                let list = value.as_array().into_iter().flatten();
+                (list.filter_map(Value::as_str).find(|word| !words.contains(word)), words)
+            }
+            _ => return None,
+        };
+        Some((given?, words))
+    }
+}
+
 impl Key {
     /// The default as a TOML value.
     pub fn default_value(&self) -> Option<Value> {
@@ -208,6 +234,10 @@ impl Key {
             Default::Number(x) => Some(Value::Float(x)),
             Default::Integer(x) => Some(Value::Integer(x)),
             Default::Text(x) => Some(Value::String(x.into())),
+            Default::Texts(words) => {
+                let words = words.iter().map(|word| Value::String((*word).into()));
+                Some(Value::Array(words.collect()))
+            }
             Default::Flag(x) => Some(Value::Boolean(x)),
             Default::Unset | Default::Required => None,
         }
@@ -243,8 +273,7 @@ pub fn resolve(section: &str, keys: &[Key], given: &Table) -> Result<Table, Sche
         match key.kind.read(value) {
             None => return Err(SchemaError::Type { path, value: shown, expected, help }),
             Some((_, false)) => {
-                if let Kind::Choice(words) = key.kind {
-                    let given = value.as_str().unwrap_or_default();
+                if let Some((given, words)) = key.kind.stranger(value) {
                     let hint = suggest(given, words.iter().copied(), "choices");
                     return Err(SchemaError::Choice { path, value: shown, hint });
                 }

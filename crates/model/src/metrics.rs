@@ -1,10 +1,10 @@
 //! How good a classifier is, by the probabilities that it gave and the classes that were right.
 
 use crate::predict::best;
+use formant_numerics::metric::{Calibration, ClassCount, auroc, balanced_accuracy, macro_f1, mean};
 use serde::Serialize;
 
-/// Bins of equal width over `[0, 1]` for the calibration error.
-pub const CALIBRATION_BINS: usize = 15;
+pub use formant_numerics::metric::CALIBRATION_BINS;
 
 /// The scores of a classifier on a labelled set.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -73,34 +73,38 @@ impl Metrics {
     pub fn new(probabilities: &[f64], labels: &[u16], classes: usize) -> Self {
         assert_eq!(probabilities.len(), labels.len() * classes, "a probability for each class");
         let mut confusion = vec![vec![0_u64; classes]; classes];
-        let mut bins = [Bin::default(); CALIBRATION_BINS];
+        let mut calibration = Calibration::default();
         let mut log_loss = 0.0;
         for (row, label) in probabilities.chunks_exact(classes).zip(labels) {
             let (label, predicted) = (usize::from(*label), best(row));
             confusion[label][predicted] += 1;
-            let sure = row[predicted];
-            // Bins are open below and closed above.
-            let bin = (sure * CALIBRATION_BINS as f64).ceil() as usize;
-            bins[bin.clamp(1, CALIBRATION_BINS) - 1].add(sure, label == predicted);
+            calibration.count(row[predicted], label == predicted);
             log_loss -= libm::log(row[label].clamp(f64::EPSILON, 1.0 - f64::EPSILON));
         }
         let samples = labels.len();
-        let aurocs = (0..classes).map(|class| auroc(probabilities, labels, class, classes));
-        let rows: Vec<ClassMetrics> = aurocs
+        let counts: Vec<ClassCount> =
+            (0..classes).map(|class| of_class(&confusion, class)).collect();
+        let rows: Vec<ClassMetrics> = counts
+            .iter()
             .enumerate()
-            .map(|(class, auroc)| ClassMetrics { auroc, ..of_class(&confusion, class) })
+            .map(|(class, count)| ClassMetrics {
+                support: count.support,
+                predicted: count.predicted,
+                precision: count.precision(),
+                recall: count.recall(),
+                f1: count.f1(),
+                auroc: auroc_of(probabilities, labels, class, classes),
+            })
             .collect();
-        let mean_of =
-            |chosen: &dyn Fn(&ClassMetrics) -> Option<f64>| mean(rows.iter().filter_map(chosen));
-        let right: u64 = (0..classes).map(|class| confusion[class][class]).sum();
+        let right: u64 = counts.iter().map(|count| count.right).sum();
         let n = samples.max(1) as f64;
         Self {
             samples,
             accuracy: right as f64 / n,
-            balanced_accuracy: mean_of(&|c| (c.support > 0).then_some(c.recall)).unwrap_or(0.0),
-            macro_f1: mean_of(&|c| (c.support + c.predicted > 0).then_some(c.f1)).unwrap_or(0.0),
-            auroc: mean_of(&|c| c.auroc),
-            calibration_error: bins.iter().map(Bin::gap).sum::<f64>() / n,
+            balanced_accuracy: balanced_accuracy(&counts),
+            macro_f1: macro_f1(&counts),
+            auroc: mean(rows.iter().filter_map(|class| class.auroc)),
+            calibration_error: calibration.error(),
             log_loss: log_loss / n,
             classes: rows,
             confusion,
@@ -119,64 +123,20 @@ impl Metrics {
     }
 }
 
-fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
-    let (mut sum, mut count) = (0.0, 0);
-    for value in values {
-        sum += value;
-        count += 1;
-    }
-    (count > 0).then(|| sum / f64::from(count))
-}
-
-/// Samples whose most probable class has about the same probability.
-#[derive(Debug, Clone, Copy, Default)]
-struct Bin {
-    sure: f64,
-    right: u64,
-}
-
-impl Bin {
-    fn add(&mut self, sure: f64, right: bool) {
-        self.sure += sure;
-        self.right += u64::from(right);
-    }
-
-    /// `|mean accuracy - mean probability|`, times the samples.
-    fn gap(&self) -> f64 {
-        (self.right as f64 - self.sure).abs()
+fn of_class(confusion: &[Vec<u64>], class: usize) -> ClassCount {
+    ClassCount {
+        support: confusion[class].iter().sum(),
+        predicted: confusion.iter().map(|row| row[class]).sum(),
+        right: confusion[class][class],
     }
 }
 
-fn of_class(confusion: &[Vec<u64>], class: usize) -> ClassMetrics {
-    let right = confusion[class][class];
-    let support: u64 = confusion[class].iter().sum();
-    let predicted: u64 = confusion.iter().map(|row| row[class]).sum();
-    let share = |of: u64| if of == 0 { 0.0 } else { right as f64 / of as f64 };
-    let both = support + predicted;
-    let f1 = if both == 0 { 0.0 } else { 2.0 * right as f64 / both as f64 };
-    let (precision, recall) = (share(predicted), share(support));
-    ClassMetrics { support, predicted, precision, recall, f1, auroc: None }
-}
-
-/// The Mann-Whitney statistic: ranks of the class's samples, equal ones sharing the mean rank.
-fn auroc(probabilities: &[f64], labels: &[u16], class: usize, classes: usize) -> Option<f64> {
+/// The AUROC of one class against the rest.
+fn auroc_of(probabilities: &[f64], labels: &[u16], class: usize, classes: usize) -> Option<f64> {
     let scores = probabilities.iter().skip(class).step_by(classes);
     let own = labels.iter().map(|label| usize::from(*label) == class);
     let mut scored: Vec<(f64, bool)> = scores.copied().zip(own).collect();
-    let positives = scored.iter().filter(|(_, own)| *own).count();
-    let negatives = scored.len() - positives;
-    if positives == 0 || negatives == 0 {
-        return None;
-    }
-    scored.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
-    let (mut before, mut ranks) = (0, 0.0);
-    for equal in scored.chunk_by(|a, b| a.0 == b.0) {
-        let rank = before as f64 + (equal.len() + 1) as f64 / 2.0;
-        ranks += rank * equal.iter().filter(|(_, own)| *own).count() as f64;
-        before += equal.len();
-    }
-    let (positives, negatives) = (positives as f64, negatives as f64);
-    Some((ranks - positives * (positives + 1.0) / 2.0) / (positives * negatives))
+    auroc(&mut scored)
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use crate::{Card, ModelError, ModelFile};
 use formant_data::{DataError, Fitting, Source, images};
-use formant_numerics::{Batch, Model, Pass, Samples, Tape, Workspace};
+use formant_numerics::{Batch, Model, Pass, Samples, Tape, Workspace, probabilities};
 use std::sync::Arc;
 
 /// Images that go through the network together. Where one batch ends and the next begins depends only
@@ -142,7 +142,7 @@ impl Predictor {
             let batch = Batch { inputs: &inputs, labels: &no_labels[..count] };
             let output = self.network.forward(Pass::Eval(&self.model), &batch, &mut work);
             for (logits, row) in output.logits.chunks(classes).zip(rows.chunks_mut(classes)) {
-                softmax(logits, row);
+                probabilities(logits, row);
             }
         }
     }
@@ -153,20 +153,6 @@ impl Predictor {
             found,
             remedy: "train again with a smaller rate, or take another model".into(),
         }
-    }
-}
-
-/// In double precision: two logits that differ have probabilities that differ, so the best class is
-/// that of the logits.
-fn softmax(logits: &[f32], out: &mut [f64]) {
-    let peak = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-    let mut sum = 0.0;
-    for (to, x) in out.iter_mut().zip(logits) {
-        *to = libm::exp(f64::from(*x) - f64::from(peak));
-        sum += *to;
-    }
-    for p in out {
-        *p /= sum;
     }
 }
 
@@ -244,7 +230,7 @@ mod tests {
         let (low, high) = (7.000_000_f32, 7.000_000_5_f32);
         assert!(high > low);
         let mut row = [0.0; 3];
-        softmax(&[low, high, low], &mut row);
+        probabilities(&[low, high, low], &mut row);
         assert_eq!(best(&row), 1);
         assert!(row[1] > row[0]);
         assert_eq!(ranking(&row, 2), [1, 0]);

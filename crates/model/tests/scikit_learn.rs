@@ -1,6 +1,7 @@
 //! Scores against those of scikit-learn: `fixtures/make.py`.
 
 use formant_model::{ClassMetrics, Metrics};
+use formant_numerics::{Detail, Measures, Metric, Tally};
 use serde::Deserialize;
 
 #[derive(Deserialize)]
@@ -77,5 +78,39 @@ fn every_score_is_that_of_scikit_learn() {
             assert_eq!(auroc.is_some(), case.aurocs[c].is_some(), "{}: class {c}", case.name);
             close("AUROC", auroc.unwrap_or(0.0), case.aurocs[c].unwrap_or(0.0));
         }
+    }
+}
+
+/// What is counted batch by batch while models are trained gives the same figures.
+#[test]
+fn every_score_of_an_evaluation_is_that_of_scikit_learn() {
+    let fixture: Fixture = serde_json::from_str(include_str!("fixtures/metrics.json")).unwrap();
+    let detail = Detail::of(&Measures::new(Metric::ALL.to_vec()).unwrap());
+    for case in fixture.cases {
+        let (probabilities, labels) = recipe(&case);
+        // Logits of these probabilities, in single precision as a network gives them.
+        let logits: Vec<f32> = probabilities.iter().map(|p| p.ln() as f32).collect();
+        let labels: Vec<u32> = labels.into_iter().map(u32::from).collect();
+        let mut tally = Tally::default();
+        for (logits, labels) in logits.chunks(7 * case.classes).zip(labels.chunks(7)) {
+            let mut part = Tally::default();
+            part.count(logits, labels, detail);
+            tally.add(part);
+        }
+        for (metric, expected) in [
+            (Metric::Accuracy, Some(case.accuracy)),
+            (Metric::BalancedAccuracy, Some(case.balanced_accuracy)),
+            (Metric::MacroF1, Some(case.macro_f1)),
+            (Metric::Auroc, case.auroc),
+            (Metric::CalibrationError, Some(case.calibration_error)),
+        ] {
+            let found = tally.figure(metric);
+            assert_eq!(found.is_some(), expected.is_some(), "{}: {metric:?}", case.name);
+            let (found, expected) = (found.unwrap_or(0.0), expected.unwrap_or(0.0));
+            let error = (found - expected).abs();
+            assert!(error < 1e-6, "{}: {metric:?} {found} {expected}", case.name);
+        }
+        assert_eq!(tally.samples, case.samples);
+        assert!((tally.loss / case.samples as f64 - case.log_loss).abs() < 1e-5, "{}", case.name);
     }
 }

@@ -1,12 +1,12 @@
 //! The engine of this processor, written by hand: the default, and the oracle of all others.
 
-use crate::engine::{Descent, EVALUATION_BATCH, Engine, Meter, Phase, Tally, Worker};
+use crate::engine::{Descent, EVALUATION_BATCH, Engine, Meter, Phase, Worker};
 use crate::head::HeadLoss;
 use crate::sgd::update;
 use crate::{
-    Batch, Differentiable, Head, Length, Linear, Model, Network, NumericsError, Objective, Output,
-    OutputGradient, Part, Pass, Proximal, Samples, Scope, Selection, Spectral, SpectralDivergence,
-    Spectrum, Tape, Term, Weighted, Workspace, accuracy_and_loss,
+    Batch, Detail, Differentiable, Head, Length, Linear, Model, Network, NumericsError, Objective,
+    Output, OutputGradient, Part, Pass, Proximal, Samples, Scope, Selection, Spectral,
+    SpectralDivergence, Spectrum, Tally, Tape, Term, Weighted, Workspace,
 };
 use std::sync::Arc;
 
@@ -250,13 +250,18 @@ impl Worker for CpuWorker {
         (output, &self.labels)
     }
 
-    fn score(&mut self, model: &Model, samples: &dyn Samples, indices: &[u32]) -> Tally {
+    fn score(
+        &mut self,
+        model: &Model,
+        samples: &dyn Samples,
+        indices: &[u32],
+        detail: Detail,
+    ) -> Tally {
         let mut tally = Tally::default();
         for batch in indices.chunks(EVALUATION_BATCH) {
             self.load(samples, batch);
             let (output, labels) = self.look(model);
-            let (right, loss) = accuracy_and_loss(output.logits, labels);
-            tally.add(Tally { right, loss });
+            tally.count(output.logits, labels, detail);
         }
         tally
     }

@@ -5,7 +5,9 @@
 //! [`Cpu`](crate::Cpu), is the default and the oracle; bits are promised per engine.
 
 use crate::augment::{Augmenter, Scratch, Selection};
-use crate::{Model, Network, NumericsError, Objective, Output, Part, Rng, Samples, Sgd};
+use crate::{
+    Detail, Model, Network, NumericsError, Objective, Output, Part, Rng, Samples, Sgd, Tally,
+};
 use serde::{Deserialize, Serialize};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -46,8 +48,15 @@ pub trait Worker: Send {
     ) -> Result<f64, NumericsError>;
     /// Features and logits of the batch, and its classes; the model learns nothing.
     fn look(&mut self, model: &Model) -> (Output<'_>, &[u32]);
-    /// How a model does on some samples. They take the place of the batch that was loaded.
-    fn score(&mut self, model: &Model, samples: &dyn Samples, indices: &[u32]) -> Tally;
+    /// How a model does on some samples, in as much detail as is wanted. They take the place of the
+    /// batch that was loaded.
+    fn score(
+        &mut self,
+        model: &Model,
+        samples: &dyn Samples,
+        indices: &[u32],
+        detail: Detail,
+    ) -> Tally;
 
     /// Trains a model for a whole phase, from rest.
     fn train(
@@ -85,23 +94,6 @@ pub struct Phase<'p, 'b> {
     pub descent: Descent,
     /// What they minimise.
     pub objective: Objective<'p>,
-}
-
-/// How many samples a model gets right, and the sum of its cross-entropies.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
-pub struct Tally {
-    /// Samples that are classified right.
-    pub right: usize,
-    /// Sum of the cross-entropies.
-    pub loss: f64,
-}
-
-impl Tally {
-    /// Adds what was found on other samples.
-    pub fn add(&mut self, other: Self) {
-        self.right += other.right;
-        self.loss += other.loss;
-    }
 }
 
 /// How much work a phase did.

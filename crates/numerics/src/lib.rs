@@ -24,6 +24,7 @@ mod head;
 mod layer;
 mod layout;
 mod loss;
+pub mod metric;
 mod model;
 mod network;
 mod objective;
@@ -32,6 +33,7 @@ mod samples;
 mod sgd;
 mod shape;
 mod spectral;
+mod tally;
 mod term;
 pub mod vector;
 
@@ -39,12 +41,13 @@ pub use adam::Adam;
 pub use augment::{Augmentation, Augmenter, Draw, Misfit, Selection};
 pub use cpu::{Cpu, CpuWorker};
 pub use engine::{
-    BatchPlan, Batches, Descent, EVALUATION_BATCH, Engine, Meter, Patience, Phase, Tally, Worker,
+    BatchPlan, Batches, Descent, EVALUATION_BATCH, Engine, Meter, Patience, Phase, Worker,
 };
 pub use error::NumericsError;
 pub use head::Head;
 pub use layout::{Layout, Part, Tensor};
 pub use loss::{accuracy_and_loss, cross_entropy, softmax};
+pub use metric::{Measures, Metric};
 pub use model::{Model, floats};
 #[doc(hidden)]
 pub use network::LayerTime;
@@ -58,4 +61,5 @@ pub use samples::{Normalisation, Raw, Samples};
 pub use sgd::Sgd;
 pub use shape::{Shape, Size};
 pub use spectral::{Form, Length, Scope, SpectralDivergence, Spectrum};
+pub use tally::{Detail, Tally, probabilities};
 pub use term::{Differentiable, Linear, Proximal};

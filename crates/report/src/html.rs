@@ -7,7 +7,7 @@ use std::fmt::Write;
 
 use crate::plot::{COLOURS, bars, strips};
 use crate::quantity::count;
-use crate::scoreboard::{HEADINGS, READING, Scoreboard};
+use crate::scoreboard::{FIGURES, FURTHER_READING, Figure, Scoreboard, first_heading, reading};
 use crate::setting::Fingerprint;
 use crate::{Row, RunLog, plot, rows, setting};
 
@@ -82,29 +82,21 @@ fn facts(page: &mut String, log: &RunLog) {
 fn results(page: &mut String, rows: &[Row]) {
     let board = Scoreboard::new(rows);
     page.push_str("<section>\n<h2>Results</h2>\n");
-    let _ = writeln!(page, "<p class=\"caption\">{READING}</p>\n<div class=\"wide\"><table>");
-    page.push_str("<thead><tr>");
-    for heading in HEADINGS {
-        let _ = write!(page, "<th scope=\"col\">{heading}</th>");
-    }
-    page.push_str("</tr></thead>\n<tbody>\n");
+    let reading = reading(board.metric);
+    let _ = writeln!(page, "<p class=\"caption\">{reading}</p>\n<div class=\"wide\"><table>");
+    let first = first_heading(board.metric);
+    headings(page, [first.as_str()].into_iter().chain(FIGURES).chain(["time"]));
     for (slot, entry) in board.entries.iter().enumerate() {
         let _ = write!(page, "<tr><th scope=\"row\">{}{}", swatch(slot), text(&entry.name));
         if let Some(progress) = &entry.progress {
             let _ = write!(page, " <span class=\"progress\">{}</span>", text(progress));
         }
         page.push_str(if entry.noted { " †</th>" } else { "</th>" });
-        for figure in &entry.figures {
-            let shown = text(&figure.text);
-            let _ = match (figure.aside, figure.best) {
-                (true, _) => write!(page, "<td class=\"aside\">({shown})</td>"),
-                (false, true) => write!(page, "<td class=\"best\">{shown}</td>"),
-                (false, false) => write!(page, "<td>{shown}</td>"),
-            };
-        }
+        figures(page, &entry.figures);
         let _ = writeln!(page, "<td>{}</td></tr>", text(&entry.time));
     }
     page.push_str("</tbody>\n</table></div>\n");
+    further(page, &board);
     if !board.notes.is_empty() {
         page.push_str("<ul class=\"notes\">\n");
         for note in &board.notes {
@@ -115,23 +107,80 @@ fn results(page: &mut String, rows: &[Row]) {
     page.push_str("</section>\n");
 }
 
+fn headings<'h>(page: &mut String, headings: impl Iterator<Item = &'h str>) {
+    page.push_str("<thead><tr>");
+    for heading in headings {
+        let _ = write!(page, "<th scope=\"col\">{heading}</th>");
+    }
+    page.push_str("</tr></thead>\n<tbody>\n");
+}
+
+fn figures(page: &mut String, figures: &[Figure]) {
+    for figure in figures {
+        let shown = text(&figure.text);
+        let _ = match (figure.aside, figure.best) {
+            (true, _) => write!(page, "<td class=\"aside\">({shown})</td>"),
+            (false, true) => write!(page, "<td class=\"best\">{shown}</td>"),
+            (false, false) => write!(page, "<td>{shown}</td>"),
+        };
+    }
+}
+
+/// The table of the other metrics, if there are any: a group of rows for each.
+fn further(page: &mut String, board: &Scoreboard) {
+    if board.further.is_empty() {
+        return;
+    }
+    let _ = writeln!(
+        page,
+        "<h3>Further metrics</h3>\n<p class=\"caption\">{FURTHER_READING}</p>\n\
+         <div class=\"wide\"><table>"
+    );
+    headings(page, ["method"].into_iter().chain(FIGURES));
+    for group in board.further.chunk_by(|a, b| a.metric == b.metric) {
+        let title = group[0].metric.title();
+        let _ = writeln!(
+            page,
+            "<tr class=\"group\"><th scope=\"rowgroup\" colspan=\"6\">{title}</th></tr>"
+        );
+        for entry in group {
+            let (swatch, name) = (swatch(entry.slot), text(&entry.name));
+            let _ = write!(page, "<tr><th scope=\"row\">{swatch}{name}</th>");
+            figures(page, &entry.figures);
+            page.push_str("</tr>\n");
+        }
+    }
+    page.push_str("</tbody>\n</table></div>\n");
+}
+
 fn learning(page: &mut String, log: &RunLog, rows: &[Row]) {
-    page.push_str(
-        "<section>\n<h2>Learning curves</h2>\n<p class=\"caption\">Accuracy by round; round 0 is \
+    let metric = log.started.metrics.first().title();
+    let _ = write!(
+        page,
+        "<section>\n<h2>Learning curves</h2>\n<p class=\"caption\">{} by round; round 0 is \
          before training. A ring marks each method's best round, a dashed line a figure that the \
-         table puts in parentheses. The first rounds of a long run may lie below the frame, and \
+         table puts in parentheses. The first rounds of a long run may lie {} the frame, and \
          each plot has its own scale.</p>\n<div class=\"pair\">\n",
+        capital(metric),
+        if log.started.metrics.first().less_is_better() { "above" } else { "below" },
     );
     let plots = [
-        ("Generic model on the global test set", "GM accuracy, %", curves::gm(log, rows)),
-        ("Personal models on the clients' own test sets", "PM accuracy, %", curves::pm(log, rows)),
+        ("Generic model on the global test set", "GM", curves::gm(log, rows)),
+        ("Personal models on the clients' own test sets", "PM", curves::pm(log, rows)),
     ];
-    for (title, axis, curves) in plots {
-        let says = format!("{title}: accuracy by round, one line per method");
-        let drawn = plot::lines(&says, axis, plot::Measure::Accuracy, &curves);
+    for (title, model, curves) in plots {
+        let axis = format!("{model} {metric}, %");
+        let says = format!("{title}: {metric} by round, one line per method");
+        let drawn = plot::lines(&says, &axis, plot::Measure::Accuracy, &curves);
         card(page, title, drawn, unscored(log));
     }
     page.push_str("</div>\n</section>\n");
+}
+
+/// A title at the beginning of a sentence.
+fn capital(title: &str) -> String {
+    let mut letters = title.chars();
+    letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
 }
 
 /// Why there is no score to draw.
@@ -146,8 +195,10 @@ fn unscored(log: &RunLog) -> &'static str {
 
 fn clients(page: &mut String, log: &RunLog, rows: &[Row]) {
     let found = curves::clients(log, rows);
-    page.push_str(
-        "<section>\n<h2>Client by client</h2>\n<p class=\"caption\">PM accuracy of every client at \
+    let metric = log.started.metrics.first().title();
+    let _ = write!(
+        page,
+        "<section>\n<h2>Client by client</h2>\n<p class=\"caption\">PM {metric} of every client at \
          the last evaluation, one dot per client. The bar is the plain mean over clients, the \
          triangle the mean of the worst tenth.",
     );
@@ -159,8 +210,9 @@ fn clients(page: &mut String, log: &RunLog, rows: &[Row]) {
         );
     }
     page.push_str("</p>\n");
-    let says = "PM accuracy of every client at the last evaluation, one strip of dots per method";
-    let drawn = strips(says, "PM accuracy of a client, %", &found);
+    let says =
+        format!("PM {metric} of every client at the last evaluation, one strip of dots per method");
+    let drawn = strips(&says, &format!("PM {metric} of a client, %"), &found);
     card(page, "Personal models at the last evaluation", drawn, unscored(log));
     page.push_str("</section>\n");
 }

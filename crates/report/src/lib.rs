@@ -37,11 +37,11 @@ pub use error::ReportError;
 pub use files::write_reports;
 pub use html::html;
 pub use log::{
-    Activity, Evaluation, Failure, Finish, MethodLog, Models, PhaseTotals, RefusedUpload, RoundLog,
-    RunLog,
+    Activity, Evaluation, Failure, Finish, Further, MethodLog, Models, PhaseTotals, RefusedUpload,
+    RoundLog, RunLog,
 };
 pub use markdown::markdown;
-pub use seeds::{SeedRow, Spread, over_seeds, seed_table};
-pub use summary::{CandidateRow, Row, rows};
+pub use seeds::{FurtherSeedRow, SeedRow, Spread, over_seeds, seed_table};
+pub use summary::{CandidateRow, FurtherRow, Row, rows};
 pub use table::table;
 pub use timeline::{Timeline, timeline_svg, timeline_text};

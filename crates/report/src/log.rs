@@ -13,7 +13,7 @@ use std::io::{self, BufRead, BufReader};
 use std::path::Path;
 
 use formant_runtime::Checkpoint;
-use formant_runtime::event::{MethodInfo, Phase, Ready, RunStarted, Runtime, Span};
+use formant_runtime::event::{MethodInfo, Metric, Phase, Ready, RunStarted, Runtime, Span};
 
 use crate::ReportError;
 
@@ -71,30 +71,43 @@ pub struct Models {
     pub left_out: u64,
 }
 
-/// Scores of both models after a round. A figure is absent where the model had diverged, or where
-/// nobody has scored it.
+/// Scores of both models after a round, by the first metric of the run, which is accuracy unless it says
+/// otherwise. A figure is absent where the model had diverged, or where nobody has scored it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Evaluation {
-    /// Accuracy of the generic model (or of the averaged PM) on the global test set.
+    /// The generic model (or the averaged PM) on the global test set.
     pub gm: Option<f64>,
     /// Its mean cross-entropy there.
     pub gm_loss: Option<f64>,
-    /// Accuracies of further models that could be called the generic one, by name.
+    /// Further models that could be called the generic one, by name.
     pub gm_candidates: Vec<(String, Option<f64>)>,
-    /// PM accuracy, weighted by local test sizes.
+    /// The PMs, weighted by local test sizes.
     pub pm: Option<f64>,
-    /// PM accuracy, plain mean over clients.
+    /// The PMs, plain mean over clients.
     pub pm_mean: Option<f64>,
     /// Mean of the worst tenth of the clients.
     pub worst_decile: Option<f64>,
-    /// PM accuracy of every client, in id order; absent also for a client without test samples.
+    /// The PM of every client, in id order; absent also for a client without test samples.
     pub per_client: Vec<Option<f64>>,
+    /// Both models by the other metrics of the run.
+    pub further: BTreeMap<Metric, Further>,
     /// Wall time of the evaluation.
     pub seconds: f64,
     /// When the models were ready, by the virtual clock.
     pub clock: Option<Ready>,
     /// Whether a figure was not a number, which is what a diverged model scores.
     pub diverged: bool,
+}
+
+/// Scores of both models by one of the other metrics.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Further {
+    /// The generic model.
+    pub gm: Option<f64>,
+    /// The PMs, weighted by local test sizes.
+    pub pm: Option<f64>,
+    /// Mean of the worst tenth of the clients.
+    pub worst_decile: Option<f64>,
 }
 
 /// One round of training, summed over its clients.
@@ -182,6 +195,8 @@ pub struct Finish {
     pub clock: Option<Runtime>,
     /// Why it stopped before its last round, if it did.
     pub stopped: Option<String>,
+    /// The round whose models were kept as the best, if the method had patience and ended as planned.
+    pub best_round: Option<usize>,
 }
 
 impl RunLog {

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use crate::quantity::one_line;
-use crate::scoreboard::READING;
+use crate::scoreboard::{FURTHER_READING, reading};
 use crate::setting::Fingerprint;
 use crate::{RunLog, rows, setting, table};
 
@@ -17,7 +17,11 @@ pub fn markdown(log: &RunLog) -> String {
     for (name, value) in setting::facts(log) {
         let _ = writeln!(text, "- {name}: {}", escaped(&value));
     }
-    let _ = writeln!(text, "\n## Results\n\n{}\n{READING}", table(&rows(log), false));
+    let (table, metrics) = (table(&rows(log), false), &log.started.metrics);
+    let _ = writeln!(text, "\n## Results\n\n{table}\n{}", reading(metrics.first()));
+    if metrics.iter().count() > 1 {
+        let _ = writeln!(text, "{FURTHER_READING}");
+    }
     text.push_str("\n## Reproduce\n\n");
     for (command, purpose) in setting::commands(&log.started) {
         let _ = writeln!(text, "- `{command}` {}", escaped(&purpose));

@@ -3,20 +3,47 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use formant_runtime::event::Phase;
+use formant_runtime::event::{Metric, Phase};
 
-use crate::Row;
 use crate::quantity::{bytes, counted, duration, one_line, percent, shortened};
+use crate::{FurtherRow, Row};
 
-/// What stands above the columns.
-pub(crate) const HEADINGS: [&str; 7] =
-    ["method", "GM best", "GM last", "PM best", "PM last", "worst 10 %", "time"];
+/// What stands above the columns of figures.
+pub(crate) const FIGURES: [&str; 5] = ["GM best", "GM last", "PM best", "PM last", "worst 10 %"];
+
+/// What stands above the names of the methods: with the metric, unless it is accuracy.
+pub(crate) fn first_heading(metric: Metric) -> String {
+    match metric {
+        Metric::Accuracy => "method".to_owned(),
+        other => format!("method, by {}", other.title()),
+    }
+}
 
 /// What the columns hold, for people who see them for the first time.
-pub(crate) const READING: &str = "Accuracies are in percent. GM: the generic model on the global \
-     test set. PM: each client's personal model on its own test set, averaged with the test sizes \
-     as weights. Best is over the rounds, last is the last evaluation. Worst 10 %: mean PM accuracy \
-     of the worst tenth of the clients at the last evaluation.";
+pub(crate) fn reading(metric: Metric) -> String {
+    let (all, one) = match metric {
+        Metric::Accuracy => ("Accuracies are", "PM accuracy".to_owned()),
+        Metric::CalibrationError => {
+            ("Calibration errors, of which less is better, are", "PM calibration error".to_owned())
+        }
+        Metric::BalancedAccuracy => ("Balanced accuracies are", "PM balanced accuracy".to_owned()),
+        other => ("Figures are", format!("PM {}", other.title())),
+    };
+    let named = match metric {
+        Metric::MacroF1 | Metric::Auroc => format!("{} in percent", metric.title()),
+        _ => "in percent".to_owned(),
+    };
+    format!(
+        "{all} {named}. GM: the generic model on the global test set. PM: each client's personal model \
+         on its own test set, averaged with the test sizes as weights. Best is over the rounds, last is \
+         the last evaluation. Worst 10 %: mean {one} of the worst tenth of the clients at the last \
+         evaluation."
+    )
+}
+
+/// What the table of further metrics holds.
+pub(crate) const FURTHER_READING: &str = "The same models by the other metrics, in percent; best is \
+     the round that is best in the first table. Of a calibration error, less is better.";
 
 /// The reason of an upload whose round has closed.
 const LATE: &str = "late";
@@ -26,8 +53,20 @@ const REASON: usize = 30;
 
 /// All rows with their marks, and the footnotes below them.
 pub(crate) struct Scoreboard {
+    pub(crate) metric: Metric,
     pub(crate) entries: Vec<Entry>,
     pub(crate) notes: Vec<String>,
+    /// The other metrics, one after the other, each with all methods.
+    pub(crate) further: Vec<FurtherEntry>,
+}
+
+/// One method by another metric.
+pub(crate) struct FurtherEntry {
+    pub(crate) metric: Metric,
+    /// The method's place.
+    pub(crate) slot: usize,
+    pub(crate) name: String,
+    pub(crate) figures: [Figure; 5],
 }
 
 /// One method.
@@ -43,7 +82,7 @@ pub(crate) struct Entry {
     pub(crate) time: String,
 }
 
-/// One accuracy.
+/// One figure.
 pub(crate) struct Figure {
     /// Percent, or a dash.
     pub(crate) text: String,
@@ -57,16 +96,16 @@ impl Scoreboard {
     pub(crate) fn new(rows: &[Row]) -> Self {
         let mut entries: Vec<Entry> =
             names(rows).into_iter().zip(rows).map(|(name, row)| entry(name, row)).collect();
-        // With a single method there is nothing to be better than.
-        if rows.len() > 1 {
-            let columns: [fn(&Row) -> Option<f64>; 4] =
-                [|row| row.gm_best, |row| row.gm_last, |row| row.pm_best, |row| row.pm_last];
-            for (column, accuracy) in columns.into_iter().enumerate() {
-                mark_best(&mut entries, rows, column, accuracy);
-            }
+        let metric = rows.first().map_or(Metric::Accuracy, |row| row.metric);
+        let mut marked: Vec<&mut [Figure; 5]> =
+            entries.iter_mut().map(|entry| &mut entry.figures).collect();
+        let columns: [fn(&Row) -> Option<f64>; 4] =
+            [|row| row.gm_best, |row| row.gm_last, |row| row.pm_best, |row| row.pm_last];
+        for (column, figure) in columns.into_iter().enumerate() {
+            mark_best(&mut marked, rows, column, metric, figure);
         }
         let notes = notes(&entries, rows);
-        Self { entries, notes }
+        Self { metric, entries, notes, further: further(rows) }
     }
 }
 
@@ -80,54 +119,93 @@ pub(crate) fn names(rows: &[Row]) -> Vec<String> {
     rows.iter().map(|row| one_line(if own(&row.title) { &row.title } else { &row.label })).collect()
 }
 
+/// The table of the other metrics.
+fn further(rows: &[Row]) -> Vec<FurtherEntry> {
+    let metrics = rows.first().map(|row| row.further.iter().map(|further| further.metric));
+    let mut all = Vec::new();
+    for (place, metric) in metrics.into_iter().flatten().enumerate() {
+        let mut entries: Vec<FurtherEntry> = Vec::new();
+        for (slot, (name, row)) in names(rows).into_iter().zip(rows).enumerate() {
+            let found = &row.further[place];
+            let figures = [
+                Figure::new(found.gm_best, row.generic),
+                Figure::new(found.gm_last, row.generic),
+                Figure::new(found.pm_best, row.personal),
+                Figure::new(found.pm_last, row.personal),
+                Figure::new(found.worst_decile_last, row.personal),
+            ];
+            entries.push(FurtherEntry { metric, slot, name, figures });
+        }
+        let mut marked: Vec<&mut [Figure; 5]> =
+            entries.iter_mut().map(|entry| &mut entry.figures).collect();
+        let columns: [fn(&FurtherRow) -> Option<f64>; 4] =
+            [|row| row.gm_best, |row| row.gm_last, |row| row.pm_best, |row| row.pm_last];
+        for (column, figure) in columns.into_iter().enumerate() {
+            mark_best(&mut marked, rows, column, metric, |row| figure(&row.further[place]));
+        }
+        all.extend(entries);
+    }
+    all
+}
+
+impl Figure {
+    fn new(figure: Option<f64>, own: bool) -> Self {
+        let text = figure.map_or_else(|| "–".to_owned(), percent);
+        Self { text, aside: !own && figure.is_some(), best: false }
+    }
+}
+
 fn entry(name: String, row: &Row) -> Entry {
-    let figure = |accuracy: Option<f64>, own: bool| Figure {
-        text: accuracy.map_or_else(|| "–".to_owned(), percent),
-        aside: !own && accuracy.is_some(),
-        best: false,
-    };
     let begun = row.rounds > 0 || row.gm_last.is_some() || row.pm_last.is_some();
     let progress = match (row.finished, begun) {
         (true, _) if row.rounds >= row.planned => None,
         (false, false) => Some("not started".to_owned()),
+        _ if row.stopped.is_some() && !row.gave_up() => {
+            Some(format!("stopped after round {}", row.rounds))
+        }
         _ => Some(format!("round {}/{}", row.rounds, row.planned)),
     };
     Entry {
         name,
         progress,
-        noted: row.failed_phases > 0 || row.diverged_evaluations > 0 || row.stopped.is_some(),
+        noted: row.failed_phases > 0 || row.diverged_evaluations > 0 || row.gave_up(),
         figures: [
-            figure(row.gm_best, row.generic),
-            figure(row.gm_last, row.generic),
-            figure(row.pm_best, row.personal),
-            figure(row.pm_last, row.personal),
-            figure(row.worst_decile_last, row.personal),
+            Figure::new(row.gm_best, row.generic),
+            Figure::new(row.gm_last, row.generic),
+            Figure::new(row.pm_best, row.personal),
+            Figure::new(row.pm_last, row.personal),
+            Figure::new(row.worst_decile_last, row.personal),
         ],
         time: if begun { duration(row.seconds) } else { "–".to_owned() },
     }
 }
 
-/// Marks what is best as printed: figures that look equal are equally good.
+/// Marks what is best as printed: figures that look equal are equally good. With a single method there
+/// is nothing to be better than.
 fn mark_best(
-    entries: &mut [Entry],
+    entries: &mut [&mut [Figure; 5]],
     rows: &[Row],
     column: usize,
-    accuracy: impl Fn(&Row) -> Option<f64>,
+    metric: Metric,
+    figure: impl Fn(&Row) -> Option<f64>,
 ) {
+    if rows.len() < 2 {
+        return;
+    }
     // A method some of whose clients diverged is scored on what they had before; it wins nothing.
-    let competes = |entry: &Entry, row: &Row| {
-        !entry.figures[column].aside && row.failed_phases == 0 && row.stopped.is_none()
+    let competes = |figures: &[Figure; 5], row: &Row| {
+        !figures[column].aside && row.failed_phases == 0 && !row.gave_up()
     };
     let best = entries
         .iter()
         .zip(rows)
-        .filter(|(entry, row)| competes(entry, row))
-        .filter_map(|(_, row)| accuracy(row))
-        .max_by(f64::total_cmp)
+        .filter(|(figures, row)| competes(figures, row))
+        .filter_map(|(_, row)| figure(row))
+        .min_by(|a, b| metric.order(*a, *b))
         .map(percent);
-    for (entry, row) in entries.iter_mut().zip(rows) {
-        entry.figures[column].best =
-            competes(entry, row) && best.as_ref() == Some(&entry.figures[column].text);
+    for (figures, row) in entries.iter_mut().zip(rows) {
+        figures[column].best =
+            competes(figures, row) && best.as_ref() == Some(&figures[column].text);
     }
 }
 
@@ -167,12 +245,31 @@ fn notes(entries: &[Entry], rows: &[Row]) -> Vec<String> {
         if let Some(degenerate) = &row.degenerate {
             notes.push(format!("{}: {degenerate}.", entry.name));
         }
+        if let Some(best) = row.kept_round {
+            notes.push(format!("{}: {}.", entry.name, patience(row, best)));
+        }
+    }
+    if rows.iter().any(|row| row.kept_by_test) {
+        notes.push(
+            "Early stopping looked at the test set that these figures are of, which flatters them; \
+             evaluation.split = \"validation\" would not."
+                .to_owned(),
+        );
     }
     for (entry, row) in entries.iter().zip(rows).filter(|(entry, _)| entry.noted) {
         notes.push(format!("† {}: {}.", entry.name, troubles(row).join("; ")));
     }
     notes.extend(clock_note(entries, rows));
     notes
+}
+
+/// How a method with patience has ended.
+fn patience(row: &Row, best: usize) -> String {
+    let kept = format!("the models of round {best} are kept");
+    match &row.stopped {
+        Some(why) => format!("stopped after round {}, {}; {kept}", row.rounds, one_line(why)),
+        None => kept,
+    }
 }
 
 /// How many uploads did not count, and why.
@@ -233,7 +330,7 @@ fn troubles(row: &Row) -> Vec<String> {
         let diverged = counted(row.diverged_evaluations, "evaluation");
         troubles.push(format!("{diverged} met a diverged model, whose figures are not numbers"));
     }
-    if let Some(reason) = &row.stopped {
+    if let Some(reason) = row.stopped.as_ref().filter(|_| row.gave_up()) {
         let reason = one_line(reason);
         troubles.push(format!(
             "stopped after round {} of {}: {}",

@@ -1,15 +1,16 @@
 //! Several runs of one experiment that differ in their seeds, as one table of means.
 
+use formant_runtime::event::Metric;
 use formant_runtime::first_difference;
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::markdown::escaped;
 use crate::quantity::one_line;
-use crate::scoreboard::HEADINGS;
-use crate::{ReportError, Row, RunLog, rows};
+use crate::scoreboard::{FIGURES, first_heading};
+use crate::{FurtherRow, ReportError, Row, RunLog, rows};
 
-/// One method over all runs. Accuracies are fractions from 0 to 1.
+/// One method over all runs, by the first metric of the runs: fractions from 0 to 1.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct SeedRow {
     /// Unique in each run.
@@ -20,13 +21,36 @@ pub struct SeedRow {
     pub generic: bool,
     /// Whether it trains personal models; if not, PM figures are of the GM on local test sets.
     pub personal: bool,
-    /// Best GM accuracy of each run.
+    /// What scores are by.
+    #[serde(skip_serializing_if = "Metric::is_accuracy")]
+    pub metric: Metric,
+    /// Best GM of each run.
     pub gm_best: Spread,
-    /// GM accuracy at the last evaluation.
+    /// GM at the last evaluation.
     pub gm_last: Spread,
-    /// Best PM accuracy of each run.
+    /// Best PM of each run.
     pub pm_best: Spread,
-    /// PM accuracy at the last evaluation.
+    /// PM at the last evaluation.
+    pub pm_last: Spread,
+    /// Mean of the worst tenth of the clients at the last evaluation.
+    pub worst_decile_last: Spread,
+    /// The same models by the other metrics.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub further: Vec<FurtherSeedRow>,
+}
+
+/// A method over all runs by another metric than the first. Best rounds are those by the first.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct FurtherSeedRow {
+    /// The metric.
+    pub metric: Metric,
+    /// The GM of each run's best round.
+    pub gm_best: Spread,
+    /// The GM at the last evaluation.
+    pub gm_last: Spread,
+    /// The PMs of each run's best round.
+    pub pm_best: Spread,
+    /// The PMs at the last evaluation.
     pub pm_last: Spread,
     /// Mean of the worst tenth of the clients at the last evaluation.
     pub worst_decile_last: Spread,
@@ -89,38 +113,81 @@ pub fn over_seeds(logs: &[RunLog]) -> Result<Vec<SeedRow>, ReportError> {
                 title: row.title.clone(),
                 generic: row.generic,
                 personal: row.personal,
+                metric: row.metric,
                 gm_best: figures(place, |row| row.gm_best),
                 gm_last: figures(place, |row| row.gm_last),
                 pm_best: figures(place, |row| row.pm_best),
                 pm_last: figures(place, |row| row.pm_last),
                 worst_decile_last: figures(place, |row| row.worst_decile_last),
+                further: further(&runs, place),
             }
         })
         .collect())
 }
 
-/// A figure, whether it is of the model that the column is about, and whether the best is marked.
-type Column = (fn(&SeedRow) -> Spread, fn(&SeedRow) -> bool, bool);
+/// The other metrics of a method over all runs.
+fn further(runs: &[Vec<Row>], place: usize) -> Vec<FurtherSeedRow> {
+    let metrics = runs[0][place].further.iter().map(|further| further.metric).enumerate();
+    let rows = metrics.map(|(which, metric)| {
+        let figures = |figure: fn(&FurtherRow) -> Option<f64>| {
+            let of_runs = runs.iter().map(|rows| figure(&rows[place].further[which]));
+            Spread::of(&of_runs.collect::<Vec<_>>())
+        };
+        FurtherSeedRow {
+            metric,
+            gm_best: figures(|row| row.gm_best),
+            gm_last: figures(|row| row.gm_last),
+            pm_best: figures(|row| row.pm_best),
+            pm_last: figures(|row| row.pm_last),
+            worst_decile_last: figures(|row| row.worst_decile_last),
+        }
+    });
+    rows.collect()
+}
 
-/// The means as a GitHub Markdown table, the best of each GM and PM column in bold.
+/// The means as a GitHub Markdown table, the best of each GM and PM column in bold; a second one has the
+/// other metrics.
 pub fn seed_table(rows: &[SeedRow]) -> String {
-    let columns: [Column; 5] = [
-        (|row| row.gm_best, |row| row.generic, true),
-        (|row| row.gm_last, |row| row.generic, true),
-        (|row| row.pm_best, |row| row.personal, true),
-        (|row| row.pm_last, |row| row.personal, true),
-        (|row| row.worst_decile_last, |row| row.personal, false),
-    ];
-    let mut text = format!("| {} |\n|{}\n", HEADINGS[..6].join(" | "), " --- |".repeat(6));
+    let metric = rows.first().map_or(Metric::Accuracy, |row| row.metric);
+    let mut text = heading(&[&first_heading(metric)]);
+    let figures: Vec<[Spread; 5]> = rows
+        .iter()
+        .map(|row| [row.gm_best, row.gm_last, row.pm_best, row.pm_last, row.worst_decile_last])
+        .collect();
+    text += &lines(rows, &figures, metric, "");
+    let metrics = rows.first().map(|row| row.further.iter().map(|further| further.metric));
+    for (place, metric) in metrics.into_iter().flatten().enumerate() {
+        if place == 0 {
+            text += &format!("\n{}", heading(&["further metric", "method"]));
+        }
+        let figures = rows.iter().map(|row| {
+            let row = &row.further[place];
+            [row.gm_best, row.gm_last, row.pm_best, row.pm_last, row.worst_decile_last]
+        });
+        let figures: Vec<[Spread; 5]> = figures.collect();
+        text += &lines(rows, &figures, metric, &format!("{} | ", metric.title()));
+    }
+    text
+}
+
+fn heading(first: &[&str]) -> String {
+    let headings: Vec<&str> = first.iter().copied().chain(FIGURES).collect();
+    format!("| {} |\n|{}\n", headings.join(" | "), " --- |".repeat(headings.len()))
+}
+
+/// The lines of all methods by one metric.
+fn lines(rows: &[SeedRow], figures: &[[Spread; 5]], metric: Metric, before: &str) -> String {
     let mut cells: Vec<Vec<String>> =
         rows.iter().map(|row| vec![escaped(&one_line(&row.title))]).collect();
-    for (figure, own, ranked) in columns {
-        let competing = rows.iter().filter(|row| own(row)).filter_map(|row| figure(row).mean);
+    for column in 0..FIGURES.len() {
+        let own = |row: &SeedRow| if column < 2 { row.generic } else { row.personal };
+        let each = || rows.iter().zip(figures).map(|(row, figures)| (row, figures[column]));
+        let competing = each().filter(|(row, _)| own(row)).filter_map(|(_, spread)| spread.mean);
         // As printed: figures that look equal are equally good.
         let shown = |mean: f64| format!("{:.1}", mean * 100.0);
-        let best = competing.max_by(f64::total_cmp).map(shown).filter(|_| ranked && rows.len() > 1);
-        for (row, cells) in rows.iter().zip(&mut cells) {
-            let spread = figure(row);
+        let is_ranked = column < 4 && rows.len() > 1;
+        let best = competing.min_by(|a, b| metric.order(*a, *b)).map(shown).filter(|_| is_ranked);
+        for ((row, spread), cells) in each().zip(&mut cells) {
             let text = spread.text();
             cells.push(if !own(row) {
                 format!("({text})")
@@ -131,10 +198,7 @@ pub fn seed_table(rows: &[SeedRow]) -> String {
             });
         }
     }
-    for cells in cells {
-        text += &["| ", &cells.join(" | "), " |\n"].concat();
-    }
-    text
+    cells.into_iter().map(|cells| format!("| {before}{} |\n", cells.join(" | "))).collect()
 }
 
 /// The experiment without what may differ between repetitions.

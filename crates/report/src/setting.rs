@@ -1,6 +1,6 @@
 //! What a run was: the facts that both reports open with, and how to get them again.
 
-use formant_runtime::event::{ClientSize, RunStarted};
+use formant_runtime::event::{ClientSize, Metric, RunStarted};
 use serde_json::Value;
 
 use crate::quantity::{bytes, count, counted, duration, one_line};
@@ -26,6 +26,10 @@ pub(crate) fn facts(log: &RunLog) -> Vec<(&'static str, String)> {
         facts.push(("partition", partition));
     }
     facts.push(("rounds", count(run.rounds as u64)));
+    if !run.metrics.is_plain() {
+        let titles: Vec<_> = run.metrics.iter().map(Metric::title).collect();
+        facts.push(("metrics", titles.join(", ")));
+    }
     facts.push(("seed", run.seed.to_string()));
     facts.push(("version", format!("Formant {}", run.formant)));
     if let Some(seconds) = log.seconds {

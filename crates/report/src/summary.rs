@@ -3,12 +3,13 @@
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-use formant_runtime::event::{Phase, Runtime};
+use formant_runtime::event::{Metric, Phase, RunStarted, Runtime};
 
 use crate::{Evaluation, Failure, MethodLog, RunLog};
 
-/// One method in figures. Accuracies are fractions from 0 to 1, absent where nothing was scored or
-/// the model had diverged; a best one is over rounds from 1 on, its first round if several tie.
+/// One method in figures. Scores are by the first metric of the run, which is accuracy unless `metric` says
+/// otherwise: fractions from 0 to 1, absent where nothing was scored or the model had diverged; a best
+/// one is over rounds from 1 on, its first round if several tie.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Row {
     /// Unique in the run.
@@ -19,17 +20,20 @@ pub struct Row {
     pub generic: bool,
     /// Whether it trains personal models; if not, PM figures are of the GM on local test sets.
     pub personal: bool,
-    /// Best GM accuracy.
+    /// What scores are by.
+    #[serde(skip_serializing_if = "Metric::is_accuracy")]
+    pub metric: Metric,
+    /// Best GM.
     pub gm_best: Option<f64>,
-    /// GM accuracy at the last evaluation.
+    /// GM at the last evaluation.
     pub gm_last: Option<f64>,
     /// Further models that could be called the generic one.
     pub gm_candidates: Vec<CandidateRow>,
     /// What the hyper-parameters make of the method, if that is another one.
     pub degenerate: Option<String>,
-    /// Best PM accuracy, weighted by local test sizes: the paper's figure.
+    /// Best PM, weighted by local test sizes: the paper's figure.
     pub pm_best: Option<f64>,
-    /// PM accuracy at the last evaluation, weighted likewise.
+    /// PM at the last evaluation, weighted likewise.
     pub pm_last: Option<f64>,
     /// Plain mean over clients at the last evaluation.
     pub pm_mean_last: Option<f64>,
@@ -85,6 +89,39 @@ pub struct Row {
     pub diverged_evaluations: usize,
     /// Why it stopped before its last round, if it did.
     pub stopped: Option<String>,
+    /// The round whose models were kept as the best, if the method had patience and ended as planned.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kept_round: Option<usize>,
+    /// Whether that was decided by the test set, of which the figures are too.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub kept_by_test: bool,
+    /// The same models by the other metrics of the run.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub further: Vec<FurtherRow>,
+}
+
+impl Row {
+    /// Whether it stopped early, and not because its patience was over.
+    pub fn gave_up(&self) -> bool {
+        self.stopped.is_some() && self.kept_round.is_none()
+    }
+}
+
+/// A method by another metric than the first. Best rounds are those by the first.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct FurtherRow {
+    /// The metric.
+    pub metric: Metric,
+    /// The GM of the best round.
+    pub gm_best: Option<f64>,
+    /// The GM at the last evaluation.
+    pub gm_last: Option<f64>,
+    /// The PMs of their best round, weighted by local test sizes.
+    pub pm_best: Option<f64>,
+    /// The PMs at the last evaluation, weighted likewise.
+    pub pm_last: Option<f64>,
+    /// Mean of the worst tenth of the clients at the last evaluation.
+    pub worst_decile_last: Option<f64>,
 }
 
 /// A model that could be called the generic one, in figures.
@@ -92,9 +129,9 @@ pub struct Row {
 pub struct CandidateRow {
     /// What the method calls it.
     pub name: String,
-    /// Best accuracy.
+    /// Its best.
     pub best: Option<f64>,
-    /// Accuracy at the last evaluation.
+    /// At the last evaluation.
     pub last: Option<f64>,
 }
 
@@ -102,12 +139,14 @@ pub struct CandidateRow {
 ///
 /// Rows serialise to JSON as they are; figures that do not exist become `null`.
 pub fn rows(log: &RunLog) -> Vec<Row> {
-    log.methods.iter().map(|method| row(method, log.started.rounds)).collect()
+    log.methods.iter().map(|method| row(method, &log.started)).collect()
 }
 
-fn row(method: &MethodLog, planned: usize) -> Row {
-    let best_gm = best(method, |evaluation| evaluation.gm);
-    let best_pm = best(method, |evaluation| evaluation.pm);
+fn row(method: &MethodLog, run: &RunStarted) -> Row {
+    let (metric, planned) = (run.metrics.first(), run.rounds);
+    let best_gm = best(method, metric, |evaluation| evaluation.gm);
+    let best_pm = best(method, metric, |evaluation| evaluation.pm);
+    let kept_round = method.finish.as_ref().and_then(|finish| finish.best_round);
     let last = method.last().map(|(_, evaluation)| evaluation);
     let train_seconds = method.train_seconds();
     let clock = method.finish.as_ref().and_then(|finish| finish.clock.as_ref());
@@ -118,9 +157,10 @@ fn row(method: &MethodLog, planned: usize) -> Row {
         title: method.info.title.clone(),
         generic: method.info.generic,
         personal: method.info.personal,
+        metric,
         gm_best: best_gm.map(|(_, accuracy)| accuracy),
         gm_last: last.and_then(|evaluation| evaluation.gm),
-        gm_candidates: candidates(method),
+        gm_candidates: candidates(method, metric),
         degenerate: method.info.degenerate.clone(),
         pm_best: best_pm.map(|(_, accuracy)| accuracy),
         pm_last: last.and_then(|evaluation| evaluation.pm),
@@ -152,7 +192,32 @@ fn row(method: &MethodLog, planned: usize) -> Row {
         first_failure: method.failures().next().cloned(),
         diverged_evaluations: method.evaluations.values().filter(|e| e.diverged).count(),
         stopped: method.finish.as_ref().and_then(|finish| finish.stopped.clone()),
+        kept_round,
+        kept_by_test: kept_round.is_some() && run.split == "test",
+        further: further(method, run, [best_gm, best_pm].map(|best| best.map(|(round, _)| round))),
     }
+}
+
+/// The other metrics, at the best rounds of GM and PM and at last.
+fn further(method: &MethodLog, run: &RunStarted, best: [Option<usize>; 2]) -> Vec<FurtherRow> {
+    let others = run.metrics.iter().filter(|metric| *metric != run.metrics.first());
+    let [gm, pm] = best.map(|round| round.and_then(|round| method.evaluations.get(&round)));
+    let last = method.last().map(|(_, evaluation)| evaluation);
+    let rows = others.map(|metric| {
+        let by = |evaluation: Option<&Evaluation>| {
+            let found = evaluation.and_then(|evaluation| evaluation.further.get(&metric));
+            found.copied().unwrap_or_default()
+        };
+        FurtherRow {
+            metric,
+            gm_best: by(gm).gm,
+            gm_last: by(last).gm,
+            pm_best: by(pm).pm,
+            pm_last: by(last).pm,
+            worst_decile_last: by(last).worst_decile,
+        }
+    });
+    rows.collect()
 }
 
 fn refused_by_reason(method: &MethodLog) -> BTreeMap<String, usize> {
@@ -168,7 +233,7 @@ fn idle_share(clock: &Runtime) -> Option<f64> {
     (clock.seconds > 0.0 && mean.is_finite()).then(|| mean / clock.seconds)
 }
 
-fn candidates(method: &MethodLog) -> Vec<CandidateRow> {
+fn candidates(method: &MethodLog, metric: Metric) -> Vec<CandidateRow> {
     let Some((_, last)) = method.last() else { return Vec::new() };
     let of = |name: &str, evaluation: &Evaluation| {
         evaluation.gm_candidates.iter().find(|(other, _)| other == name).and_then(|(_, x)| *x)
@@ -176,7 +241,7 @@ fn candidates(method: &MethodLog) -> Vec<CandidateRow> {
     let names = last.gm_candidates.iter().map(|(name, _)| name.clone());
     names
         .map(|name| CandidateRow {
-            best: best(method, |evaluation| of(&name, evaluation)).map(|(_, accuracy)| accuracy),
+            best: best(method, metric, |evaluation| of(&name, evaluation)).map(|(_, best)| best),
             last: of(&name, last),
             name,
         })
@@ -184,12 +249,16 @@ fn candidates(method: &MethodLog) -> Vec<CandidateRow> {
 }
 
 /// The best figure and its round. An untrained model does not count as an achievement.
-fn best(method: &MethodLog, figure: impl Fn(&Evaluation) -> Option<f64>) -> Option<(usize, f64)> {
+fn best(
+    method: &MethodLog,
+    metric: Metric,
+    figure: impl Fn(&Evaluation) -> Option<f64>,
+) -> Option<(usize, f64)> {
     let trained = method.evaluations.range(1..);
     trained.filter_map(|(&round, evaluation)| Some((round, figure(evaluation)?))).fold(
         None,
         |best: Option<(usize, f64)>, next| match best {
-            Some(best) if best.1 >= next.1 => Some(best),
+            Some(best) if !metric.is_better(next.1, best.1) => Some(best),
             _ => Some(next),
         },
     )

@@ -5,7 +5,7 @@ use unicode_width::UnicodeWidthStr;
 use crate::Row;
 use crate::markdown::escaped;
 use crate::quantity::one_line;
-use crate::scoreboard::{Figure, HEADINGS, Scoreboard};
+use crate::scoreboard::{FIGURES, Figure, Scoreboard, first_heading};
 
 const BOLD: &str = "\u{1b}[1m";
 const PLAIN: &str = "\u{1b}[0m";
@@ -18,7 +18,7 @@ const PLAIN: &str = "\u{1b}[0m";
 pub fn table(rows: &[Row], colour: bool) -> String {
     let board = Scoreboard::new(rows);
     let plain = |text: &str| if colour { one_line(text) } else { escaped(text) };
-    let mut columns = vec![Column::new(HEADINGS[0], false)];
+    let mut columns = vec![Column::new(&first_heading(board.metric), false)];
     for entry in &board.entries {
         let mut name = plain(&entry.name);
         if let Some(progress) = &entry.progress {
@@ -29,28 +29,54 @@ pub fn table(rows: &[Row], colour: bool) -> String {
         }
         columns[0].push(Cell::text(name));
     }
-    for (place, heading) in HEADINGS[1..=5].iter().enumerate() {
+    for (place, heading) in FIGURES.iter().enumerate() {
         let mut column = Column::new(heading, true);
         for entry in &board.entries {
             column.push(Cell::figure(&entry.figures[place], colour));
         }
         columns.push(column);
     }
-    let mut time = Column::new(HEADINGS[6], true);
+    let mut time = Column::new("time", true);
     for entry in &board.entries {
         time.push(Cell::text(entry.time.clone()));
     }
     columns.push(time);
 
-    let mut text = line(columns.iter().map(Column::heading));
-    text.push_str(&line(columns.iter().map(Column::rule)));
-    for row in 0..board.entries.len() {
-        text.push_str(&line(columns.iter().map(|column| column.cell(row))));
-    }
+    let mut text = lines(&columns);
+    text.push_str(&further(&board, colour, plain));
     for (place, note) in board.notes.iter().enumerate() {
         text.push_str(if place == 0 { "\n- " } else { "- " });
         text.push_str(&plain(note));
         text.push('\n');
+    }
+    text
+}
+
+/// The table of the other metrics, if there are any.
+fn further(board: &Scoreboard, colour: bool, plain: impl Fn(&str) -> String) -> String {
+    if board.further.is_empty() {
+        return String::new();
+    }
+    let mut columns = vec![Column::new("further metric", false), Column::new("method", false)];
+    for entry in &board.further {
+        columns[0].push(Cell::text(entry.metric.title().to_owned()));
+        columns[1].push(Cell::text(plain(&entry.name)));
+    }
+    for (place, heading) in FIGURES.iter().enumerate() {
+        let mut column = Column::new(heading, true);
+        for entry in &board.further {
+            column.push(Cell::figure(&entry.figures[place], colour));
+        }
+        columns.push(column);
+    }
+    format!("\n{}", lines(&columns))
+}
+
+fn lines(columns: &[Column]) -> String {
+    let mut text = line(columns.iter().map(Column::heading));
+    text.push_str(&line(columns.iter().map(Column::rule)));
+    for row in 0..columns.first().map_or(0, |column| column.cells.len()) {
+        text.push_str(&line(columns.iter().map(|column| column.cell(row))));
     }
     text
 }

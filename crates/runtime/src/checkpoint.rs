@@ -4,7 +4,7 @@ use crate::RuntimeError;
 use crate::event_log::LogMark;
 use crate::files::{Synced, read, write_sealed};
 use crate::seal::{self, Check};
-use crate::sim::{Situation, StoredBest};
+use crate::sim::{Situation, Standing, StoredBest};
 use crate::store::{Kept, Stored};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -48,6 +48,9 @@ pub struct Checkpoint {
     pub broadcasts: BTreeMap<u64, Stored>,
     /// The generic model of the best evaluation, absent before the first.
     pub(crate) best: Option<StoredBest>,
+    /// The best evaluation of a method with patience, absent before the first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) standing: Option<Standing>,
     /// Server, clients and clock, absent before the method's first checkpoint.
     pub situation: Option<Situation>,
 }
@@ -68,6 +71,7 @@ impl Checkpoint {
             kept: Kept::default(),
             broadcasts: BTreeMap::new(),
             best: None,
+            standing: None,
             situation: None,
         }
     }

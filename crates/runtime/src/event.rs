@@ -13,6 +13,7 @@ mod score;
 
 pub use score::{Candidate, Evaluated, PersonalScore, Score, finite};
 
+pub use formant_numerics::{Measures, Metric};
 use serde::{Deserialize, Deserializer, Serialize};
 
 /// The version of this vocabulary, in every log's first line.
@@ -180,6 +181,10 @@ pub enum Event {
         /// Why it stopped before its last round, if it did.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         stopped: Option<String>,
+        /// The round whose models were kept because none after it were better; absent without
+        /// `evaluation.patience`. A method that has it and stopped did so as planned.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        best_round: Option<usize>,
     },
     /// Closes the log.
     RunFinished {
@@ -250,6 +255,9 @@ pub struct RunStarted {
     pub dataset: String,
     /// Which split is scored: `test` or `validation`.
     pub split: String,
+    /// What models are scored by, the first for tables and rankings; absent if by accuracy alone.
+    #[serde(default, skip_serializing_if = "Measures::is_plain")]
+    pub metrics: Measures,
     /// Size of the set on which the GM is scored; 0 where there is none.
     pub global_test: usize,
     /// Per client: samples to train on and samples to score on. `None` for a client whose data is its
@@ -296,13 +304,14 @@ fn not_empty<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::BTreeMap;
 
     fn evaluated(loss: f64, pm: Option<PersonalScore>) -> Event {
-        let gm = Score { accuracy: 0.1, loss: finite(loss) };
+        let gm = Score { accuracy: 0.1, loss: finite(loss), further: BTreeMap::default() };
         Event::Evaluated(Evaluated {
             method: "a".into(),
             round: 1,
-            gm: Some(gm),
+            gm: Some(gm.clone()),
             gm_candidates: vec![Candidate { name: "b".into(), score: gm }],
             pm,
             seconds: 0.0,
@@ -317,7 +326,8 @@ mod tests {
     #[test]
     fn what_is_not_known_is_absent_and_survives_the_log() {
         let per_client = vec![None, Some(0.5)];
-        let pm = PersonalScore { weighted: 0.5, mean: 0.5, worst_decile: 0.5, per_client };
+        let further = BTreeMap::default();
+        let pm = PersonalScore { weighted: 0.5, mean: 0.5, worst_decile: 0.5, per_client, further };
         let finished = |fingerprint| Event::MethodFinished {
             method: "a".into(),
             rounds: 1,
@@ -326,6 +336,7 @@ mod tests {
             server_fingerprint: None,
             clock: None,
             stopped: None,
+            best_round: None,
         };
         let refused = |bytes| Event::Refused {
             method: "a".into(),

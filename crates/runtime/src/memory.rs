@@ -1,7 +1,7 @@
 //! How much memory there is, and how much a run takes at the very least.
 
 use crate::{MethodPlan, RunPlan};
-use formant_numerics::{EVALUATION_BATCH, Engine};
+use formant_numerics::{Detail, EVALUATION_BATCH, Engine};
 use std::fs;
 use std::path::Path;
 
@@ -11,7 +11,8 @@ use std::path::Path;
 pub struct Footprint {
     /// Bytes of one model.
     pub model: u64,
-    /// Bytes that are there once: initial values, the server's state, a broadcast.
+    /// Bytes that are there once: initial values, the server's state, a broadcast, and what is counted
+    /// while the largest set is scored.
     pub shared: u64,
     /// Bytes of one worker thread.
     pub worker: u64,
@@ -31,6 +32,8 @@ pub struct Load<'a> {
     pub held: usize,
     /// Size of the largest set that a model is scored on.
     pub scored: usize,
+    /// What is counted while it is scored.
+    pub detail: Detail,
     /// Worker threads that have something to do.
     pub workers: usize,
 }
@@ -46,6 +49,7 @@ impl Footprint {
             methods: if trainers > 0 { &plan.methods } else { &[] },
             held: clients.iter().map(|data| data.train.len()).max().unwrap_or(0),
             scored: locally.fold(plan.scored_globally(), usize::max),
+            detail: Detail::of(&plan.evaluation.metrics),
             // Whoever holds no client's data aggregates, and scores with one thread.
             workers: plan.threads.min(trainers).max(1),
         })
@@ -59,7 +63,9 @@ impl Footprint {
         let trained = load.methods.iter().map(|method| training(load, method, model));
         let (worker, batch) = trained.fold((scoring, scoring), Ord::max);
         let workers = load.workers;
-        Self { model, shared: model.saturating_mul(3), worker, batch, workers }
+        let counted = load.detail.bytes(load.scored, load.engine.network().classes());
+        let shared = model.saturating_mul(3).saturating_add(counted);
+        Self { model, shared, worker, batch, workers }
     }
 
     /// All of it.

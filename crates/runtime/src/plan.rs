@@ -6,7 +6,7 @@ use formant_data::{ClientData, Federation};
 use formant_federation::{Personal, Protocol};
 use formant_methods::{Combine, ErasedMethod, Moment, PhaseSettings};
 use formant_model::Card;
-use formant_numerics::{Engine, Model, Rng, Samples, Sgd, Stream};
+use formant_numerics::{Engine, Measures, Model, Rng, Samples, Sgd, Stream};
 use std::sync::Arc;
 
 /// Everything that a run needs; no key is looked up later.
@@ -127,12 +127,16 @@ impl Task {
 }
 
 /// When and on what models are scored.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Evaluation {
     /// Rounds between evaluations; the last round is always scored.
     pub every: usize,
     /// On which samples.
     pub split: Scored,
+    /// By what; the first is the figure that decides.
+    pub metrics: Measures,
+    /// After how many evaluations in a row without improvement a method ends, if it does.
+    pub patience: Option<usize>,
 }
 
 formant_methods::choice! {

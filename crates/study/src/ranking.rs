@@ -1,5 +1,6 @@
 //! The result of a sweep: settings in order of their validation scores.
 
+use formant_numerics::Metric;
 use serde::{Deserialize, Serialize};
 
 /// The score of one combination with one seed, one line of `results.jsonl`.
@@ -13,12 +14,15 @@ pub struct Score {
     pub setting: String,
     /// The seed.
     pub seed: i64,
-    /// Accuracy of the generic model, for a method that trains one.
+    /// The generic model by the first metric, for a method that trains one.
     pub gm: Option<f64>,
-    /// Accuracy of the personal models, for a method that trains them.
+    /// The personal models by the first metric, for a method that trains them.
     pub pm: Option<f64>,
-    /// Whether a phase failed or the method stopped early.
+    /// Whether a phase failed, or the method stopped early without having been patient.
     pub failed: bool,
+    /// The first metric.
+    #[serde(default, skip_serializing_if = "Metric::is_accuracy")]
+    pub metric: Metric,
 }
 
 /// What a ranking goes by. A method without one of the models is ranked by the other.
@@ -41,14 +45,17 @@ pub struct Ranked {
     pub setting: String,
     /// What it is ranked by.
     pub score: Option<f64>,
-    /// Mean accuracy of the generic model.
+    /// The generic model, mean over seeds.
     pub gm: Option<f64>,
-    /// Mean accuracy of the personal models.
+    /// The personal models, mean over seeds.
     pub pm: Option<f64>,
     /// How many seeds there are.
     pub seeds: usize,
     /// How many of them failed.
     pub failed: usize,
+    /// What scores are by.
+    #[serde(skip_serializing_if = "Metric::is_accuracy")]
+    pub metric: Metric,
 }
 
 /// Averages over seeds and sorts, best first. A setting that failed anywhere comes last, whatever
@@ -68,7 +75,7 @@ pub fn rank(scores: &[Score], by: Rank) -> Vec<Ranked> {
     ranking.sort_by(|a, b| {
         (a.failed > 0, a.score.is_none())
             .cmp(&(b.failed > 0, b.score.is_none()))
-            .then(b.score.unwrap_or(0.0).total_cmp(&a.score.unwrap_or(0.0)))
+            .then(a.metric.order(a.score.unwrap_or(0.0), b.score.unwrap_or(0.0)))
     });
     ranking
 }
@@ -85,7 +92,8 @@ impl Ranked {
         };
         let failed = group.iter().filter(|score| score.failed).count();
         let (method, setting) = (group[0].method.clone(), group[0].setting.clone());
-        Self { method, setting, score, gm, pm, seeds: group.len(), failed }
+        let (metric, seeds) = (group[0].metric, group.len());
+        Self { method, setting, score, gm, pm, seeds, failed, metric }
     }
 }
 
@@ -101,7 +109,8 @@ mod tests {
 
     fn score(setting: &str, seed: i64, gm: Option<f64>, pm: Option<f64>, failed: bool) -> Score {
         let (method, setting) = ("ditto".to_owned(), setting.to_owned());
-        Score { key: format!("{setting} {seed}"), method, setting, seed, gm, pm, failed }
+        let (key, metric) = (format!("{setting} {seed}"), Metric::Accuracy);
+        Score { key, method, setting, seed, gm, pm, failed, metric }
     }
 
     fn order(by: Rank, scores: &[Score]) -> Vec<String> {
@@ -124,6 +133,15 @@ mod tests {
         assert_eq!(order(Rank::Both, &scores), ["a", "b", "c"]);
         let last = &rank(&scores, Rank::Both)[2];
         assert_eq!((last.seeds, last.failed, last.score), (2, 1, Some(1.0)));
+    }
+
+    #[test]
+    fn of_a_calibration_error_the_least_comes_first() {
+        let scores = ["a", "b"].map(|setting| Score {
+            metric: Metric::CalibrationError,
+            ..score(setting, 1, Some(if setting == "a" { 0.2 } else { 0.1 }), None, false)
+        });
+        assert_eq!(order(Rank::Gm, &scores), ["b", "a"]);
     }
 
     #[test]

@@ -71,7 +71,8 @@ mod tests {
 
     fn score(key: &str) -> Score {
         let (method, setting) = ("ditto".to_owned(), "a=1".to_owned());
-        Score { key: key.into(), method, setting, seed: 1, gm: Some(0.5), pm: None, failed: false }
+        let (key, gm, metric) = (key.into(), Some(0.5), formant_numerics::Metric::MacroF1);
+        Score { key, method, setting, seed: 1, gm, pm: None, failed: false, metric }
     }
 
     #[test]

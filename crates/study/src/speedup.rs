@@ -2,6 +2,7 @@
 
 use crate::{Draft, Observer, Reached, StudyError, Targets, time_to_target};
 use formant_experiment::Override;
+use formant_numerics::Metric;
 use formant_report::{Activity, MethodLog, RunLog, Timeline, timeline_svg};
 use formant_runtime::files::{self, Synced};
 use formant_runtime::sim::{self, Outcome};
@@ -40,8 +41,11 @@ pub struct Gain {
     pub method: String,
     /// Personal epochs of a round.
     pub personal_epochs: usize,
-    /// The accuracy to reach.
+    /// What is to be reached.
     pub target: f64,
+    /// By which metric.
+    #[serde(skip_serializing_if = "Metric::is_accuracy")]
+    pub metric: Metric,
     /// Rounds until the target was reached.
     pub rounds: Option<usize>,
     /// Virtual seconds until then, compute-and-wait.
@@ -88,8 +92,9 @@ impl Speedup {
             let [wait, go] = SCHEDULES;
             let Some(waiting) = log(wait)? else { return Ok(None) };
             let Some(free) = log(go)? else { return Ok(None) };
+            let metric = waiting.started.metrics.first();
             for (waiting, free) in waiting.methods.iter().zip(&free.methods) {
-                let pair = Pair { waiting, free, epochs: *epochs };
+                let pair = Pair { waiting, free, epochs: *epochs, metric };
                 pair.check_same_models()?;
                 let targets = self.targets.iter().enumerate();
                 comparison.gains.extend(targets.map(|(place, target)| pair.gain(target, place)));
@@ -165,6 +170,7 @@ struct Pair<'l> {
     waiting: &'l MethodLog,
     free: &'l MethodLog,
     epochs: usize,
+    metric: Metric,
 }
 
 impl Pair<'_> {
@@ -179,14 +185,15 @@ impl Pair<'_> {
 
     /// What is gained until a target; its place among the targets chooses the paper's figure.
     fn gain(&self, target: f64, place: usize) -> Gain {
-        let slow = time_to_target(self.waiting, target);
-        let fast = time_to_target(self.free, target);
+        let slow = time_to_target(self.waiting, self.metric, target);
+        let fast = time_to_target(self.free, self.metric, target);
         let seconds = |reached: Option<Reached>| reached.map(|reached| reached.seconds);
         let (compute_and_wait, wait_free) = (seconds(slow), seconds(fast));
         Gain {
             method: self.waiting.info.title.clone(),
             personal_epochs: self.epochs,
             target,
+            metric: self.metric,
             rounds: slow.map(|reached| reached.round),
             compute_and_wait,
             wait_free,

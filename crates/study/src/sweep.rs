@@ -194,7 +194,11 @@ impl Job {
     }
 
     fn score(&self, method: &MethodLog, row: &Row, key: String) -> Score {
-        let tail: Vec<_> = method.evaluations.values().rev().take(TAIL).collect();
+        // What is kept counts: the models of the best round, or else those of the last ones.
+        let tail: Vec<_> = match row.kept_round {
+            Some(round) => method.evaluations.get(&round).into_iter().collect(),
+            None => method.evaluations.values().rev().take(TAIL).collect(),
+        };
         let mean = |of: fn(&Evaluation) -> Option<f64>| {
             let values: Option<Vec<f64>> = tail.iter().map(|e| of(e)).collect();
             values.filter(|v| !v.is_empty()).map(|v| v.iter().sum::<f64>() / v.len() as f64)
@@ -206,7 +210,8 @@ impl Job {
             seed: self.seed,
             gm: mean(|e| e.gm).filter(|_| method.info.generic),
             pm: mean(|e| e.pm).filter(|_| method.info.personal),
-            failed: row.failed_phases > 0 || row.stopped.is_some(),
+            failed: row.failed_phases > 0 || row.gave_up(),
+            metric: row.metric,
         }
     }
 }

@@ -1,6 +1,7 @@
-//! Time to a target accuracy.
+//! Time to a target accuracy, or to a target by whatever metric comes first.
 
 use crate::StudyError;
+use formant_numerics::Metric;
 use formant_report::MethodLog;
 
 /// Accuracies to reach, each above 0 and at most 1.
@@ -32,11 +33,11 @@ pub struct Reached {
     pub seconds: f64,
 }
 
-/// When the clients' personal models first reach an accuracy; none if they never do, or if nothing takes
-/// time.
-pub fn time_to_target(log: &MethodLog, target: f64) -> Option<Reached> {
+/// When the clients' personal models first reach a target by the first metric of the run; none if they
+/// never do, or if nothing takes time.
+pub fn time_to_target(log: &MethodLog, metric: Metric, target: f64) -> Option<Reached> {
     log.evaluations.iter().find_map(|(round, scores)| {
-        let is_there = scores.pm? >= target;
+        let is_there = !metric.is_better(target, scores.pm?);
         is_there.then_some(Reached { round: *round, seconds: scores.clock?.pm })
     })
 }

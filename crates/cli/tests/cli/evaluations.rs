@@ -2,7 +2,7 @@
 
 use crate::terminal::Terminal;
 use crate::workshop::{DIGITS, digit_model, idx, network, write};
-use formant_numerics::{Cpu, EVALUATION_BATCH, Engine, Tally};
+use formant_numerics::{Cpu, Detail, EVALUATION_BATCH, Engine, Tally};
 use serde_json::Value;
 use std::fs;
 
@@ -24,7 +24,8 @@ fn the_accuracy_is_exactly_what_the_simulator_scores() {
     let network = network(&file);
     let indices: Vec<u32> = (0..2_000).collect();
     let mut worker = Cpu::new(network).worker(EVALUATION_BATCH);
-    let Tally { right, loss } = worker.score(&file.model, &*DIGITS.test, &indices);
+    let Tally { right, loss, .. } =
+        worker.score(&file.model, &*DIGITS.test, &indices, Detail::PLAIN);
     assert!(right > 1_500, "{right}");
     let metrics = &value["metrics"];
     assert_eq!(metrics["accuracy"].as_f64().unwrap(), right as f64 / 2_000.0);

@@ -3,7 +3,7 @@
 use super::models::{After, Owner, Parts};
 use crate::error::NetworkError;
 use formant_methods::Value;
-use formant_numerics::Model;
+use formant_numerics::{Detail, Model};
 use formant_runtime::event::Score;
 use std::path::PathBuf;
 
@@ -46,8 +46,10 @@ impl Summary {
         let parts = Parts { state, broadcast: After { rounds: round, it: broadcast } };
         let models = owner.models(&parts, &mut *worker)?;
         let (samples, mine) = (&*assignment.dataset.train, assignment.scored());
+        let measures = &assignment.task.evaluation.metrics;
         let mut scored = |model: Option<&Model>| {
-            model.and_then(|model| Score::of(worker.score(model, samples, mine), mine.len()))
+            let detail = Detail::of(measures);
+            model.and_then(|model| Score::of(&worker.score(model, samples, mine, detail), measures))
         };
         summary.generic = scored(models.generic.as_ref());
         summary.personal = scored(models.personal.as_ref());

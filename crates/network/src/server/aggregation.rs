@@ -8,7 +8,7 @@ use super::vault::{self, Kept};
 use crate::codec::expand;
 use crate::error::NetworkError;
 use formant_methods::{MethodError, Value};
-use formant_numerics::EVALUATION_BATCH;
+use formant_numerics::{Detail, EVALUATION_BATCH};
 use formant_runtime::Arrival;
 use formant_runtime::event::Score;
 use formant_runtime::files::Named;
@@ -126,8 +126,10 @@ impl Job {
         let started = Instant::now();
         let samples = &*wiring.test;
         let indices: Vec<u32> = (0..samples.len() as u32).collect();
-        let tally = wiring.task.engine.worker(EVALUATION_BATCH).score(model, samples, &indices);
-        let score = Score::of(tally, indices.len())?;
+        let measures = &wiring.task.evaluation.metrics;
+        let mut worker = wiring.task.engine.worker(EVALUATION_BATCH);
+        let tally = worker.score(model, samples, &indices, Detail::of(measures));
+        let score = Score::of(&tally, measures)?;
         Some((score, started.elapsed().as_secs_f64()))
     }
 }

@@ -223,6 +223,7 @@ impl Actor {
             server_fingerprint: Some(fingerprint.clone()),
             clock: None,
             stopped: stopped.clone(),
+            best_round: None,
         })?;
         self.journal.record_now(&Line::RunFinished { seconds })?;
         self.manifest.end = Some(End { rounds, fingerprint, stopped });

@@ -10,7 +10,7 @@ async fn ten_clients_over_sockets_give_the_bits_of_the_simulator() {
     assert_eq!((end.rounds, end.stopped), (3, None));
     assert_eq!(house.fingerprint(), house.simulated());
     assert!(summaries.iter().all(|summary| summary.rounds == 3 && summary.samples > 0));
-    assert!(summaries.iter().any(|summary| summary.personal.unwrap().accuracy > 0.2));
+    assert!(summaries.iter().any(|summary| summary.personal.as_ref().unwrap().accuracy > 0.2));
 }
 
 #[tokio::test(flavor = "multi_thread")]

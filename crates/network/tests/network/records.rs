@@ -4,7 +4,7 @@ use crate::house::House;
 use formant_network::client::Source;
 use formant_report::{RunLog, html, markdown, rows};
 use formant_runtime::EVENTS_FILE;
-use formant_runtime::event::{Event, RunStarted};
+use formant_runtime::event::{Event, Metric, RunStarted};
 use std::path::Path;
 
 fn events(folder: &Path) -> Vec<Event> {
@@ -28,8 +28,9 @@ fn header(events: &[Event]) -> &RunStarted {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_reports_what_it_knows_and_nothing_else() {
-    let house = House::new(3, "scd", "");
-    let (end, _) = house.run().await;
+    let mut house = House::new(3, "scd", "");
+    house.set("evaluation", "metrics", vec!["accuracy", "macro_f1", "auroc"]);
+    let (end, summaries) = house.run().await;
     let folder = house.folder.path().join("server");
     let events = events(&folder);
     assert_eq!(header(&events).clients, [None; 3]);
@@ -44,6 +45,12 @@ async fn a_server_reports_what_it_knows_and_nothing_else() {
     let row = rows(&log).remove(0);
     assert_eq!((row.diverged_evaluations, row.refused, row.failed_phases), (0, 0, 0));
     assert!(row.finished && row.gm_last.is_some() && row.pm_last.is_none());
+    // Whoever scores a model scores it by all metrics.
+    let [f1, auroc] = &*row.further else { panic!("{:?}", row.further) };
+    assert!(f1.gm_last.is_some() && auroc.gm_last.is_some() && auroc.pm_last.is_none());
+    let personal = summaries.iter().flat_map(|summary| &summary.personal);
+    assert!(personal.clone().count() > 0);
+    assert!(personal.clone().all(|score| score.further.contains_key(&Metric::MacroF1)));
     let text = markdown(&log);
     for part in ["3, whose data only they know", "the server's state alone", &end.fingerprint] {
         assert!(text.contains(part), "{part} in {text}");

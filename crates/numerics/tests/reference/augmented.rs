@@ -4,8 +4,8 @@ use crate::floats::Floats;
 use crate::reference::Reference;
 use formant_data::Images;
 use formant_numerics::{
-    Augmentation, Augmenter, BatchPlan, Batches, Cpu, Descent, Engine, Loss, Model, NetworkSpec,
-    Normalisation, Objective, Part, Patience, Phase, Rng, Samples, Sgd, Shape, Stream,
+    Augmentation, Augmenter, BatchPlan, Batches, Cpu, Descent, Detail, Engine, Loss, Model,
+    NetworkSpec, Normalisation, Objective, Part, Patience, Phase, Rng, Samples, Sgd, Shape, Stream,
 };
 
 const SHAPE: Shape = Shape::new(3, 8, 8);
@@ -80,7 +80,7 @@ fn a_score_sees_samples_as_they_are_whatever_was_trained_on() {
     let cpu = Cpu::new(NetworkSpec::named("logistic").build(SHAPE, 4).unwrap());
     let model = cpu.network().init(&mut Rng::new(1, Stream::Test, 0, 0));
     let all: Vec<u32> = (0..12).collect();
-    let fresh = cpu.worker(64).score(&model, &images, &all);
+    let fresh = cpu.worker(64).score(&model, &images, &all, Detail::PLAIN);
     let mut worker = cpu.worker(64);
     let how = Augmentation { crop: 3, cutout: 4, mixup: 1.0, ..Augmentation::NONE };
     let patience = Patience::Epochs;
@@ -92,7 +92,7 @@ fn a_score_sees_samples_as_they_are_whatever_was_trained_on() {
     let objective = Objective::CROSS_ENTROPY;
     let mut phase = Phase { batches: &mut batches, descent, objective };
     worker.train(&mut model.clone(), &mut phase).unwrap();
-    assert_eq!(worker.score(&model, &images, &all), fresh);
+    assert_eq!(worker.score(&model, &images, &all, Detail::PLAIN), fresh);
     // Nor does a step on samples as they are know of what was mixed before.
     let step = |worker: &mut dyn formant_numerics::Worker| {
         let mut model = model.clone();

@@ -4,9 +4,9 @@ use crate::floats::Floats;
 use crate::reference::Reference;
 use core::num::NonZeroU32;
 use formant_numerics::{
-    BatchPlan, Batches, Cpu, Descent, EVALUATION_BATCH, Engine, Form, Head, Length, Meter, Model,
-    NetworkSpec, Norm, NumericsError, Objective, Part, Patience, Phase, Rng, Samples, Scope, Sgd,
-    Shape, Spectral, Stream, Tally, Term, Weighted, Worker,
+    BatchPlan, Batches, Cpu, Descent, Detail, EVALUATION_BATCH, Engine, Form, Head, Length, Meter,
+    Model, NetworkSpec, Norm, NumericsError, Objective, Part, Patience, Phase, Rng, Samples, Scope,
+    Sgd, Shape, Spectral, Stream, Tally, Term, Weighted, Worker,
 };
 use std::sync::atomic::AtomicBool;
 
@@ -185,7 +185,7 @@ fn a_worker_keeps_no_traces_of_a_client(engine: &dyn Engine) {
         lost.parameters.fill(f32::NAN);
         lost.buffers.fill(f32::NAN);
         assert!(training.run(&mut *worker, &mut lost).is_err());
-        worker.score(&lost, &samples, &others);
+        worker.score(&lost, &samples, &others, Detail::PLAIN);
 
         for (training, expected) in [training, without_velocity].iter().zip(&expected) {
             let mut model = start(engine);
@@ -227,7 +227,7 @@ fn a_phase_without_samples_does_nothing(engine: &dyn Engine) {
         assert_eq!(training.run(&mut *worker, &mut model).unwrap(), Meter::default());
         assert_eq!(model, start(engine));
     }
-    assert_eq!(worker.score(&start(engine), &samples, &[]), Tally::default());
+    assert_eq!(worker.score(&start(engine), &samples, &[], Detail::PLAIN), Tally::default());
 }
 
 fn no_patience_still_makes_one_step(engine: &dyn Engine) {
@@ -303,12 +303,12 @@ fn scoring_and_looking_change_nothing(engine: &dyn Engine) {
     worker.begin();
     while let Some(batch) = batches.next() {
         let before = model.clone();
-        let first = worker.score(&model, &samples, &[5, 6, 7]);
+        let first = worker.score(&model, &samples, &[5, 6, 7], Detail::PLAIN);
         worker.take(batch);
         worker.look(&model);
         assert_eq!(model, before);
         worker.step(&mut model, training.descent, &training.objective).unwrap();
-        assert_eq!(worker.score(&before, &samples, &[5, 6, 7]), first);
+        assert_eq!(worker.score(&before, &samples, &[5, 6, 7], Detail::PLAIN), first);
     }
     assert_eq!(model, training.fresh(engine).0);
 }
@@ -322,7 +322,7 @@ fn a_score_is_what_a_look_shows(engine: &dyn Engine) {
     let training = Training::new(&samples, &all[..9], &[]);
     let (model, _) = training.fresh(engine);
     let mut worker = engine.worker(EVALUATION_BATCH);
-    let score = worker.score(&model, &samples, &all);
+    let score = worker.score(&model, &samples, &all, Detail::PLAIN);
     let (head, place) = (Head::of(network), network.layout().range(Part::Head));
     let mut seen = Tally::default();
     for batch in all.chunks(7) {
@@ -336,8 +336,7 @@ fn a_score_is_what_a_look_shows(engine: &dyn Engine) {
         head.add_logits(&model.parameters[place.clone()], output.features, &mut logits);
         let pairs = logits.iter().zip(output.logits);
         assert!(pairs.map(|(a, b)| (a - b).abs() / b.abs().max(1.0)).all(|error| error < 1e-5));
-        let (right, loss) = formant_numerics::accuracy_and_loss(output.logits, &labels);
-        seen.add(Tally { right, loss });
+        seen.count(output.logits, &labels, Detail::PLAIN);
     }
     assert_eq!(score.right, seen.right);
     assert!((score.loss - seen.loss).abs() < 1e-5 * seen.loss, "{score:?} for {seen:?}");

@@ -4,8 +4,8 @@ use crate::closeness::{Closeness, assert_values};
 use crate::floats::Floats;
 use crate::reference::Reference;
 use formant_numerics::{
-    CATALOGUE, Convolution, Cpu, Descent, EVALUATION_BATCH, Engine, Family, Model, NetworkSpec,
-    Norm, Objective, Part, Rng, Samples, Sgd, Shape, Stem, Stream, Worker,
+    CATALOGUE, Convolution, Cpu, Descent, Detail, EVALUATION_BATCH, Engine, Family, Metric, Model,
+    NetworkSpec, Norm, Objective, Part, Rng, Samples, Sgd, Shape, Stem, Stream, Worker,
 };
 
 const CLASSES: usize = 5;
@@ -84,11 +84,16 @@ fn check(Case { spec, input, gradient }: &Case) {
         model.buffers = after.buffers;
     }
     let all: Vec<u32> = (0..samples.len() as u32).collect();
-    let expected = own.score(&model, &samples, &all);
+    let detail = Detail { classes: true, calibration: true, logits: true };
+    let expected = own.score(&model, &samples, &all, detail);
     for (place, worker) in &mut workers {
-        let found = worker.score(&model, &samples, &all);
+        let found = worker.score(&model, &samples, &all, detail);
         assert_eq!(found.right, expected.right, "{place}");
         assert_values(place, found.loss, expected.loss);
+        for metric in Metric::ALL {
+            let [found, expected] = [&found, &expected].map(|tally| tally.figure(metric).unwrap());
+            assert_values(place, found, expected);
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::floats::Floats;
 use formant_data::Images;
 use formant_numerics::{
-    BatchPlan, Batches, Cpu, Descent, EVALUATION_BATCH, Engine, Meter, Model, NetworkSpec,
+    BatchPlan, Batches, Cpu, Descent, Detail, EVALUATION_BATCH, Engine, Meter, Model, NetworkSpec,
     Normalisation, Objective, Part, Patience, Phase, Rng, Samples, Sgd, Shape, Stream, Tally,
 };
 
@@ -37,7 +37,7 @@ fn trained(samples: &dyn Samples) -> (Model, Meter, Tally) {
     let mut phase = Phase { batches: &mut batches, descent, objective: Objective::CROSS_ENTROPY };
     let mut worker = engine.worker(EVALUATION_BATCH);
     let meter = worker.train(&mut model, &mut phase).unwrap();
-    let tally = worker.score(&model, samples, &all);
+    let tally = worker.score(&model, samples, &all, Detail::PLAIN);
     (model, meter, tally)
 }
 

@@ -3,10 +3,11 @@
 //! A figure that is not finite is absent; up to format 2, `null` stood for it. Which figures are not
 //! there says something important: whether a model has diverged, or nobody has scored it.
 
-use formant_runtime::event::{ClientSize, Ready};
+use formant_runtime::event::{ClientSize, Metric, Ready, RunStarted};
 use serde::{Deserialize, Deserializer};
+use std::collections::BTreeMap;
 
-use super::Evaluation;
+use super::{Evaluation, Further};
 
 /// An `evaluated` event in which every figure may be `null`. Those of a model may be
 /// missing together, but not one by one.
@@ -37,6 +38,17 @@ struct LooseScore {
     accuracy: Option<f64>,
     #[serde(default)]
     loss: Option<f64>,
+    #[serde(default)]
+    further: BTreeMap<Metric, f64>,
+}
+
+impl LooseScore {
+    fn figure(&self, metric: Metric) -> Option<f64> {
+        match metric {
+            Metric::Accuracy => self.accuracy,
+            other => self.further.get(&other).copied(),
+        }
+    }
 }
 
 #[derive(Deserialize)]
@@ -48,27 +60,50 @@ struct LoosePersonalScore {
     #[serde(deserialize_with = "figure")]
     worst_decile: Option<f64>,
     per_client: Vec<Option<f64>>,
+    #[serde(default)]
+    further: BTreeMap<Metric, LoosePersonalScore>,
+}
+
+impl LoosePersonalScore {
+    fn by(&self, metric: Metric) -> Option<&Self> {
+        match metric {
+            Metric::Accuracy => Some(self),
+            other => self.further.get(&other),
+        }
+    }
 }
 
 impl LooseEvaluated {
-    /// `clients` tells a client that diverged from one that has nothing to be scored on.
-    pub(super) fn evaluation(self, clients: &[Option<ClientSize>]) -> Evaluation {
+    /// The run's first line tells a client that diverged from one that has nothing to be scored on, and
+    /// which metric comes first.
+    pub(super) fn evaluation(self, run: &RunStarted) -> Evaluation {
+        let (clients, metric) = (&run.clients, run.metrics.first());
         let Self { gm, gm_candidates, pm, seconds, clock, .. } = self;
         let generic_diverged =
             gm.as_ref().is_some_and(|gm| gm.accuracy.is_none() || gm.loss.is_none());
         let personal_diverged = pm.as_ref().is_some_and(|pm| pm.has_diverged(clients));
-        let (weighted, mean, worst_decile, per_client) = pm.map_or_else(Default::default, |pm| {
-            (pm.weighted, pm.mean, pm.worst_decile, pm.per_client)
+        let others = run.metrics.iter().filter(|other| *other != metric).map(|other| {
+            let personal = pm.as_ref().and_then(|pm| pm.by(other));
+            let figures = Further {
+                gm: gm.as_ref().and_then(|gm| gm.figure(other)),
+                pm: personal.and_then(|pm| pm.weighted),
+                worst_decile: personal.and_then(|pm| pm.worst_decile),
+            };
+            (other, figures)
         });
+        let further = others.collect();
+        let pm = pm.as_ref().and_then(|pm| pm.by(metric));
+        let candidates = gm_candidates.into_iter();
         Evaluation {
             diverged: generic_diverged || personal_diverged,
-            gm: gm.as_ref().and_then(|gm| gm.accuracy),
-            gm_loss: gm.and_then(|gm| gm.loss),
-            gm_candidates: gm_candidates.into_iter().map(|c| (c.name, c.score.accuracy)).collect(),
-            pm: weighted,
-            pm_mean: mean,
-            worst_decile,
-            per_client,
+            gm: gm.as_ref().and_then(|gm| gm.figure(metric)),
+            gm_loss: gm.as_ref().and_then(|gm| gm.loss),
+            gm_candidates: candidates.map(|c| (c.name, c.score.figure(metric))).collect(),
+            pm: pm.and_then(|pm| pm.weighted),
+            pm_mean: pm.and_then(|pm| pm.mean),
+            worst_decile: pm.and_then(|pm| pm.worst_decile),
+            per_client: pm.map(|pm| pm.per_client.clone()).unwrap_or_default(),
+            further,
             seconds,
             clock,
         }

@@ -199,7 +199,7 @@ impl Reading {
             "evaluated" => {
                 let evaluated: LooseEvaluated = line.parse(&kind, value)?;
                 let (place, round) = (self.place(line, &evaluated.method)?, evaluated.round);
-                let evaluation = evaluated.evaluation(&self.log.started.clients);
+                let evaluation = evaluated.evaluation(&self.log.started);
                 // A resumed session may score a round again; what it finds stands.
                 self.log.methods[place].evaluations.insert(round, evaluation);
                 Ok(())
@@ -308,6 +308,7 @@ impl Reading {
                 server_fingerprint,
                 clock,
                 stopped,
+                best_round,
             } => {
                 self.method(line, &method)?.finish = Some(Finish {
                     rounds,
@@ -316,6 +317,7 @@ impl Reading {
                     server_fingerprint,
                     clock,
                     stopped,
+                    best_round,
                 });
             }
             Event::RunFinished { seconds } => self.log.seconds = Some(seconds),

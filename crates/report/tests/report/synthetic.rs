@@ -2,11 +2,12 @@
 
 use formant_report::RunLog;
 use formant_runtime::event::{
-    ClientSize, Evaluated, Event, FORMAT, MethodInfo, PersonalScore, Phase, RunStarted, Score,
-    finite,
+    ClientSize, Evaluated, Event, FORMAT, Measures, MethodInfo, PersonalScore, Phase, RunStarted,
+    Score, finite,
 };
 use formant_runtime::seal::{Check, seal};
 use serde_json::json;
+use std::collections::BTreeMap;
 
 pub(crate) fn method(label: &str, title: &str, generic: bool, personal: bool) -> MethodInfo {
     MethodInfo {
@@ -32,6 +33,7 @@ pub(crate) fn started(methods: Vec<MethodInfo>, clients: usize, rounds: usize) -
         parameters: 44_426,
         dataset: "fashion-mnist".to_owned(),
         split: "test".to_owned(),
+        metrics: Measures::default(),
         global_test: 10_000,
         clients: (0..clients).map(|id| Some(ClientSize { train: 100 + id, test: 20 })).collect(),
         methods,
@@ -43,13 +45,14 @@ pub(crate) fn evaluated(method: &str, round: usize, gm: f64, pm: f64, clients: u
         clock: None,
         method: method.to_owned(),
         round,
-        gm: Some(Score { accuracy: gm, loss: finite(1.0 - gm) }),
+        gm: Some(Score { accuracy: gm, loss: finite(1.0 - gm), further: BTreeMap::new() }),
         gm_candidates: Vec::new(),
         pm: Some(PersonalScore {
             weighted: pm,
             mean: pm - 0.01,
             worst_decile: pm - 0.1,
             per_client: vec![Some(pm); clients],
+            further: BTreeMap::new(),
         }),
         seconds: 0.5,
     })
@@ -106,6 +109,7 @@ pub(crate) fn finished(method: &str, rounds: usize, seconds: f64, stopped: Optio
         seconds,
         fingerprint: Some(format!("print-of-{method}")),
         stopped: stopped.map(str::to_owned),
+        best_round: None,
     }
 }
 

@@ -1,8 +1,8 @@
 //! Rows and the table made of them.
 
 use crate::synthetic::{comparison, evaluated, finished, log, method, round, started};
-use formant_report::{Row, markdown, rows, table};
-use formant_runtime::event::Event;
+use formant_report::{Row, RunLog, html, markdown, over_seeds, rows, seed_table, table};
+use formant_runtime::event::{Event, Measures, Metric};
 use unicode_width::UnicodeWidthStr;
 
 fn cells(table: &str, method: &str) -> Vec<String> {
@@ -197,4 +197,97 @@ fn the_markdown_report_holds_setting_table_and_commands() {
     }
     assert!(text.contains(&table(&rows(&log), false)));
     assert!(!text.contains("has not finished"));
+}
+
+/// Two methods by calibration error first, then by macro-F1 and accuracy. Ditto's patience was over.
+fn by_metrics(seed: u64) -> RunLog {
+    let methods =
+        vec![method("fedavg", "FedAvg", true, false), method("ditto", "Ditto", true, true)];
+    let mut events = vec![started(methods, 2, 9)];
+    if let Event::RunStarted(run) = &mut events[0] {
+        run.seed = seed;
+        run.metrics =
+            Measures::new(vec![Metric::CalibrationError, Metric::MacroF1, Metric::Accuracy])
+                .unwrap();
+    }
+    for label in ["fedavg", "ditto"] {
+        for (at, error, f1) in [(1, 0.30, 0.40), (2, 0.10, 0.50), (3, 0.20, 0.60)] {
+            events.extend(round(label, at, 2, Some(1.0)));
+            let ditto = f64::from(u8::from(label == "ditto"));
+            let mut event = evaluated(label, at, 0.7, 0.8, 2);
+            if let Event::Evaluated(scores) = &mut event {
+                let (gm, pm) = (scores.gm.as_mut().unwrap(), scores.pm.as_mut().unwrap());
+                let error = error - 0.05 * ditto;
+                let f1 = f1 + 0.01 * ditto + 0.001 * seed as f64;
+                gm.further = [(Metric::CalibrationError, error), (Metric::MacroF1, f1)].into();
+                let own = |figure: f64| {
+                    let mut own = pm.clone();
+                    (own.weighted, own.worst_decile) = (figure, figure / 2.0);
+                    own
+                };
+                let further = [
+                    (Metric::CalibrationError, own(error / 2.0)),
+                    (Metric::MacroF1, own(f1 / 2.0)),
+                ];
+                pm.further = further.into();
+            }
+            events.push(event);
+        }
+        let mut end = finished(label, 3, 12.0, Some("1 evaluation no better than that of round 2"));
+        if let Event::MethodFinished { best_round, rounds, stopped, .. } = &mut end {
+            if label == "ditto" {
+                *best_round = Some(2);
+            } else {
+                (*rounds, *stopped) = (9, None);
+            }
+        }
+        events.push(end);
+    }
+    events.push(Event::RunFinished { seconds: 24.0 });
+    log(&events)
+}
+
+#[test]
+fn tables_go_by_the_first_metric_and_show_the_others() {
+    let log = by_metrics(1);
+    let text = table(&rows(&log), false);
+    assert_eq!(text, "");
+    let rows = rows(&log);
+    assert_eq!((rows[1].gm_best, rows[1].best_round_gm), (Some(0.05), Some(2)), "less is better");
+    assert!(!rows[1].gave_up() && rows[1].kept_round == Some(2));
+    let json = serde_json::to_value(&rows).unwrap();
+    assert_eq!(json[1]["metric"], "calibration_error");
+    assert_eq!(json[1]["further"][0]["metric"], "macro_f1");
+    assert_eq!(json[1]["further"][1]["gm_best"], 0.7);
+    assert_eq!((&json[1]["kept_round"], &json[1]["kept_by_test"]), (&2.into(), &true.into()));
+    let text = markdown(&log);
+    for part in
+        ["Calibration errors, of which less is better, are in percent", "by the other metrics"]
+    {
+        assert!(text.contains(part), "{text}");
+    }
+    let page = html(&log);
+    for part in [
+        "<h3>Further metrics</h3>",
+        ">macro-F1</th></tr>",
+        "GM calibration error, %",
+        "Calibration error by round",
+        "<dt>metrics</dt><dd>calibration error, macro-F1, accuracy</dd>",
+    ] {
+        assert!(page.contains(part), "{part}");
+    }
+    // Nothing of this is in a table of accuracies alone.
+    let plain = serde_json::to_string(&row("fedavg")).unwrap();
+    for key in ["metric", "further", "kept"] {
+        assert!(!plain.contains(key), "{plain}");
+    }
+}
+
+#[test]
+fn seeds_are_averaged_by_every_metric() {
+    let found = over_seeds(&[by_metrics(1), by_metrics(3)]).unwrap();
+    assert_eq!(seed_table(&found), "");
+    assert_eq!(found[0].metric, Metric::CalibrationError);
+    let f1 = found[0].further[0].gm_best;
+    assert!((f1.mean.unwrap() - 0.502).abs() < 1e-12 && f1.deviation.unwrap() > 0.001);
 }

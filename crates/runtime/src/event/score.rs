@@ -1,8 +1,9 @@
 //! What models were worth.
 
 use super::Ready;
-use formant_numerics::Tally;
+use formant_numerics::{Measures, Metric, Tally};
 use serde::{Deserialize, Deserializer, Serialize};
+use std::collections::BTreeMap;
 
 /// Scores of both models after a round.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -37,24 +38,37 @@ pub struct Candidate {
     pub score: Score,
 }
 
-/// Accuracy and mean cross-entropy on one set.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+/// Accuracy and mean cross-entropy on one set, and whatever else was asked for.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Score {
     /// Fraction right, 0 to 1.
     pub accuracy: f64,
     /// Mean cross-entropy; absent if it is not finite, as that of a model that has diverged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub loss: Option<f64>,
+    /// The other metrics of `evaluation.metrics`. One that has no figure on the set is absent, such as
+    /// the AUROC where all samples are of one class.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub further: BTreeMap<Metric, f64>,
 }
 
 impl Score {
-    /// What a model has on so many samples; none if there are none.
-    pub fn of(tally: Tally, samples: usize) -> Option<Self> {
-        let count = samples as f64;
-        (samples > 0).then(|| Self {
-            accuracy: tally.right as f64 / count,
-            loss: finite(tally.loss / count),
+    /// What a model has on the samples of a tally; none if there are none.
+    pub fn of(tally: &Tally, measures: &Measures) -> Option<Self> {
+        let figure = |metric| Some((metric, tally.figure(metric)?));
+        Some(Self {
+            accuracy: tally.figure(Metric::Accuracy)?,
+            loss: finite(tally.loss / tally.samples as f64),
+            further: measures.further().filter_map(figure).collect(),
         })
+    }
+
+    /// What it is worth by a metric.
+    pub fn figure(&self, metric: Metric) -> Option<f64> {
+        match metric {
+            Metric::Accuracy => Some(self.accuracy),
+            other => self.further.get(&other).copied(),
+        }
     }
 }
 
@@ -69,6 +83,20 @@ pub struct PersonalScore {
     pub worst_decile: f64,
     /// Every client, in id order; `None` for a client without samples to score on.
     pub per_client: Vec<Option<f64>>,
+    /// The same by the other metrics of `evaluation.metrics`. A client that has no figure by one of
+    /// them counts nowhere in it.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub further: BTreeMap<Metric, PersonalScore>,
+}
+
+impl PersonalScore {
+    /// What they are worth by a metric.
+    pub fn by(&self, metric: Metric) -> Option<&Self> {
+        match metric {
+            Metric::Accuracy => Some(self),
+            other => self.further.get(&other),
+        }
+    }
 }
 
 /// A figure that can be written down.
@@ -84,10 +112,12 @@ fn scored<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<PersonalS
         mean: Option<f64>,
         worst_decile: Option<f64>,
         per_client: Vec<Option<f64>>,
+        #[serde(default)]
+        further: BTreeMap<Metric, PersonalScore>,
     }
     let means: Option<Means> = Option::deserialize(deserializer)?;
-    Ok(means.and_then(|Means { weighted, mean, worst_decile, per_client }| {
+    Ok(means.and_then(|Means { weighted, mean, worst_decile, per_client, further }| {
         let (weighted, mean, worst_decile) = (weighted?, mean?, worst_decile?);
-        Some(PersonalScore { weighted, mean, worst_decile, per_client })
+        Some(PersonalScore { weighted, mean, worst_decile, per_client, further })
     }))
 }

@@ -1,12 +1,12 @@
 //! What a client does with its state, wherever that lives.
 
-use super::{JobRecord, Shared, Step, Trained};
+use super::{Figures, JobRecord, Shared, Step, Trained};
 use crate::event::Phase;
 use crate::{Desk, Hand, Lasting, MethodPlan, RunPlan, RuntimeError};
 use formant_federation::Until;
 use formant_methods::{MethodError, Value};
 use formant_model::{Role, encode, folder};
-use formant_numerics::{Model, NumericsError, Patience, Rng, Stream};
+use formant_numerics::{Detail, Metric, Model, NumericsError, Patience, Rng, Stream, Tally};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -118,13 +118,21 @@ impl<'p> Client<'p> {
         self.plan.federation.clients[self.id].train.len() as f64
     }
 
-    /// Accuracy of a model on the client's own samples; none where it has none. A model that diverged
-    /// while it was fine-tuned gets nothing right.
-    pub fn accuracy(&self, model: Option<&Model>, hand: &mut Hand) -> Option<f64> {
-        let samples = &*self.plan.federation.dataset.train;
-        let indices = self.plan.scored(self.id);
-        let right = model.map_or(0, |model| hand.worker.score(model, samples, indices).right);
-        (!indices.is_empty()).then(|| right as f64 / indices.len() as f64)
+    /// A model on the client's own samples. A model that diverged while it was fine-tuned gets nothing
+    /// right.
+    pub fn score(&self, model: Option<&Model>, hand: &mut Hand) -> Figures {
+        let (samples, measures) =
+            (&*self.plan.federation.dataset.train, &self.plan.evaluation.metrics);
+        let (indices, detail) = (self.plan.scored(self.id), Detail::of(measures));
+        let tally = match model {
+            Some(model) => hand.worker.score(model, samples, indices, detail),
+            None => {
+                let classes = self.plan.engine.network().classes();
+                Tally::lost(samples, indices, classes, detail)
+            }
+        };
+        let metrics = [Metric::Accuracy].into_iter().chain(measures.further());
+        metrics.filter_map(|metric| Some((metric, tally.figure(metric)?))).collect()
     }
 
     /// Writes its personal model after a round into a folder; gives the bytes of the file, none for a

@@ -2,8 +2,7 @@
 
 use crate::event::Score;
 use crate::{Hand, RunPlan, Scored};
-
-use formant_numerics::{EVALUATION_BATCH, Model, Samples, Tally};
+use formant_numerics::{Detail, EVALUATION_BATCH, Measures, Model, Samples, Tally};
 
 /// Samples in one part.
 pub(super) const PART: usize = 4 * EVALUATION_BATCH;
@@ -13,6 +12,7 @@ pub(super) const PART: usize = 4 * EVALUATION_BATCH;
 pub struct GlobalSet<'p> {
     samples: &'p dyn Samples,
     indices: Vec<u32>,
+    measures: &'p Measures,
 }
 
 impl<'p> GlobalSet<'p> {
@@ -26,7 +26,7 @@ impl<'p> GlobalSet<'p> {
             }
             Scored::Test => (&*data.dataset.test, (0..data.dataset.test.len() as u32).collect()),
         };
-        Self { samples, indices }
+        Self { samples, indices, measures: &plan.evaluation.metrics }
     }
 
     /// How many parts it has.
@@ -37,15 +37,16 @@ impl<'p> GlobalSet<'p> {
     /// Scores a model on one part.
     pub fn score_part(&self, part: usize, model: &Model, hand: &mut Hand) -> Tally {
         let end = ((part + 1) * PART).min(self.indices.len());
-        hand.worker.score(model, self.samples, &self.indices[part * PART..end])
+        let indices = &self.indices[part * PART..end];
+        hand.worker.score(model, self.samples, indices, Detail::of(self.measures))
     }
 
     /// The score on the whole set, from those on all parts in order; none if the set is empty.
-    pub fn total(&self, parts: &[Tally]) -> Option<Score> {
+    pub fn total(&self, parts: Vec<Tally>) -> Option<Score> {
         let mut all = Tally::default();
         for part in parts {
-            all.add(*part);
+            all.add(part);
         }
-        Score::of(all, self.indices.len())
+        Score::of(&all, self.measures)
     }
 }

@@ -20,7 +20,7 @@ use crate::event::{Phase, Score, Span};
 use crate::store::{Room, Stored};
 use crate::{PhaseRecord, RuntimeError};
 use formant_methods::Value;
-use formant_numerics::Model;
+use formant_numerics::{Metric, Model};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -45,8 +45,8 @@ pub trait Executor {
     /// Scores every client's personal model on its own samples. No state changes.
     fn score_personal(&mut self, looked: &Look<'_>) -> Result<PersonalScores, RuntimeError>;
 
-    /// Scores one model on every client's own samples: accuracies; none for a client without any.
-    fn score_own(&mut self, model: &Model) -> Result<Vec<Option<f64>>, RuntimeError>;
+    /// Scores one model on every client's own samples.
+    fn score_own(&mut self, model: &Model) -> Result<Vec<Figures>, RuntimeError>;
 
     /// Scores one model on the [`GlobalSet`]; none if that is empty.
     fn score_global(&mut self, model: &Model) -> Result<Option<Score>, RuntimeError>;
@@ -177,11 +177,15 @@ pub struct Look<'a> {
     pub folder: Option<&'a Path>,
 }
 
+/// What a model is worth on a client's own samples, by accuracy and by each metric that the plan asks
+/// for and that has a figure there; empty for a client without samples.
+pub type Figures = BTreeMap<Metric, f64>;
+
 /// What a [`Look`] has shown.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct PersonalScores {
-    /// Every client's accuracy; none where it has no samples to score on.
-    pub accuracies: Vec<Option<f64>>,
+    /// Every client's.
+    pub clients: Vec<Figures>,
     /// The mean of all models, if it was wanted.
     pub mean: Option<Model>,
     /// What was written.

@@ -6,6 +6,7 @@ use super::agenda::Happening;
 use super::aggregation::History;
 use super::broadcasts::Broadcasts;
 use super::jobs::{Destination, Outcome, failed_aggregation};
+use super::patience::Standing;
 use super::shelf::Best;
 use super::situation::Situation;
 use crate::checkpoint::Checkpoint;
@@ -32,6 +33,8 @@ pub(super) struct Drive<'d> {
     pub(super) prepared: Option<u64>,
     /// The generic model that has scored best so far.
     pub(super) best: Option<Best>,
+    /// The best evaluation so far, if the method has patience.
+    pub(super) standing: Option<Standing>,
 }
 
 /// What the loop around the driver has to look at.

@@ -3,10 +3,11 @@
 use super::Course;
 use crate::RuntimeError;
 use crate::event::{Candidate, Evaluated, PersonalScore};
-use crate::executor::{Executor, Look, Written};
+use crate::executor::{Executor, Figures, Look, Written};
 use formant_methods::Value;
-use formant_numerics::Model;
+use formant_numerics::{Measures, Metric, Model};
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Instant;
 
@@ -35,19 +36,19 @@ impl Course<'_> {
         let look = |mean| Look { round, broadcast: &broadcast, mean, folder };
         // The paper's remark: without a PM, the GM is scored in its place, and without a GM the
         // averaged PM.
-        let (generic, accuracies, written) = match method.global_model(server)? {
+        let (generic, clients, written) = match method.global_model(server)? {
             Some(model) if method.entry().personal => {
                 let scores = executor.score_personal(&look(false))?;
-                (model, scores.accuracies, scores.written)
+                (model, scores.clients, scores.written)
             }
             Some(model) => {
-                let accuracies = executor.score_own(&model)?;
-                (model, accuracies, Written::default())
+                let clients = executor.score_own(&model)?;
+                (model, clients, Written::default())
             }
             None => {
                 let scores = executor.score_personal(&look(true))?;
                 let mean = scores.mean.unwrap_or_default();
-                (Cow::Owned(mean), scores.accuracies, scores.written)
+                (Cow::Owned(mean), scores.clients, scores.written)
             }
         };
         let gm = executor.score_global(&generic)?;
@@ -57,13 +58,13 @@ impl Course<'_> {
             gm_candidates.extend(score.map(|score| Candidate { name: name.into(), score }));
         }
         let sizes: Vec<usize> =
-            (0..accuracies.len()).map(|client| self.plan.scored(client).len()).collect();
+            (0..clients.len()).map(|client| self.plan.scored(client).len()).collect();
         let evaluated = Evaluated {
             method: self.method.label.clone(),
             round,
             gm,
             gm_candidates,
-            pm: personal_score(accuracies, &sizes),
+            pm: personal_score(&clients, &sizes, &self.plan.evaluation.metrics),
             seconds: started.elapsed().as_secs_f64(),
             clock: None,
         };
@@ -71,9 +72,24 @@ impl Course<'_> {
     }
 }
 
-/// Means over the clients that have something to score, and the mean of their worst tenth; nothing if
-/// there is no such client.
-fn personal_score(per_client: Vec<Option<f64>>, sizes: &[usize]) -> Option<PersonalScore> {
+/// All clients' scores by accuracy and by the metrics that were asked for; nothing if no client has
+/// something to score.
+fn personal_score(
+    clients: &[Figures],
+    sizes: &[usize],
+    measures: &Measures,
+) -> Option<PersonalScore> {
+    let by = |metric| {
+        let of_clients = clients.iter().map(|figures| figures.get(&metric).copied());
+        spread(metric, of_clients.collect(), sizes)
+    };
+    let further = measures.further().filter_map(|metric| Some((metric, by(metric)?))).collect();
+    Some(PersonalScore { further, ..by(Metric::Accuracy)? })
+}
+
+/// Means over the clients that have a figure, and the mean of their worst tenth; nothing if there is no
+/// such client.
+fn spread(metric: Metric, per_client: Vec<Option<f64>>, sizes: &[usize]) -> Option<PersonalScore> {
     let scored = per_client.iter().zip(sizes).filter_map(|(a, n)| Some(((*a)?, *n as f64)));
     let mut scored: Vec<(f64, f64)> = scored.collect();
     if scored.is_empty() {
@@ -82,10 +98,11 @@ fn personal_score(per_client: Vec<Option<f64>>, sizes: &[usize]) -> Option<Perso
     let (clients, total) = (scored.len() as f64, scored.iter().map(|(_, n)| n).sum::<f64>());
     let weighted = scored.iter().map(|(a, n)| a * n).sum::<f64>() / total;
     let mean = scored.iter().map(|(a, _)| a).sum::<f64>() / clients;
-    scored.sort_by(|a, b| a.0.total_cmp(&b.0));
+    scored.sort_by(|a, b| metric.order(b.0, a.0));
     let tenth = scored.len().div_ceil(10);
     let worst_decile = scored.iter().take(tenth).map(|(a, _)| a).sum::<f64>() / tenth as f64;
-    Some(PersonalScore { weighted, mean, worst_decile, per_client })
+    let further = BTreeMap::new();
+    Some(PersonalScore { weighted, mean, worst_decile, per_client, further })
 }
 
 #[cfg(test)]
@@ -96,19 +113,29 @@ mod tests {
     fn personal_scores_are_the_means_they_say() {
         let accuracies: Vec<_> = (1..=20).map(|i| Some(f64::from(i) / 20.0)).collect();
         let sizes: Vec<usize> = (1..=20).collect();
-        let score = personal_score(accuracies, &sizes).unwrap();
+        let score = spread(Metric::Accuracy, accuracies.clone(), &sizes).unwrap();
         // Σ i²/20 / Σ i = 2870/20/210; the mean is 10.5/20; the worst two are 1/20 and 2/20.
         assert!((score.weighted - 2870.0 / 20.0 / 210.0).abs() < 1e-12);
         assert!((score.mean - 0.525).abs() < 1e-12);
         assert!((score.worst_decile - 0.075).abs() < 1e-12);
+        // Of a calibration error, the worst two are the largest.
+        let score = spread(Metric::CalibrationError, accuracies, &sizes).unwrap();
+        assert!((score.worst_decile - 0.975).abs() < 1e-12);
     }
 
     #[test]
     fn a_client_without_samples_counts_nowhere() {
-        let per_client = vec![None, Some(0.5), Some(1.0)];
-        let score = personal_score(per_client, &[0, 1, 3]).unwrap();
+        let measures = Measures::new(vec![Metric::Auroc, Metric::Accuracy]).unwrap();
+        let one = Figures::from([(Metric::Accuracy, 0.5), (Metric::Auroc, 0.25)]);
+        // All samples of one class: no AUROC.
+        let other = Figures::from([(Metric::Accuracy, 1.0)]);
+        let clients = [Figures::new(), one, other];
+        let score = personal_score(&clients, &[0, 1, 3], &measures).unwrap();
         assert_eq!((score.weighted, score.mean, score.worst_decile), (0.875, 0.75, 0.5));
         assert_eq!(score.per_client, [None, Some(0.5), Some(1.0)]);
-        assert_eq!(personal_score(vec![None], &[0]), None);
+        let auroc = score.by(Metric::Auroc).unwrap();
+        assert_eq!((auroc.weighted, auroc.mean, auroc.worst_decile), (0.25, 0.25, 0.25));
+        assert_eq!(auroc.per_client, [None, Some(0.25), None]);
+        assert_eq!(personal_score(&clients[..1], &[0], &measures), None);
     }
 }

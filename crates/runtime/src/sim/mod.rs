@@ -12,28 +12,27 @@ mod clients;
 mod drive;
 mod evaluate;
 mod jobs;
+mod patience;
 mod shelf;
 mod situation;
 
+pub(crate) use patience::Standing;
 pub(crate) use shelf::StoredBest;
 pub(crate) use situation::Situation;
 
 use crate::checkpoint::Checkpoint;
-use crate::event::{Event, Ready, Runtime};
+use crate::event::{Event, Runtime};
 use crate::event_log::LogMark;
-use crate::executor::{Executor, Held, Start, Threads, Written};
+use crate::executor::{Executor, Held, Start, Threads};
 use crate::files::{create_folder, lock};
 use crate::recorder::{Observer, Recorder};
 use crate::store::{Kept, Room, ServerStore, Stored};
 use crate::{MethodPlan, RunPlan, RuntimeError, resumption};
 use broadcasts::Broadcasts;
 use drive::{Drive, Milestone};
-use evaluate::Found;
 use formant_federation::Protocol;
 use formant_methods::Value;
-use formant_numerics::Model;
-use shelf::{Best, Shelf};
-use std::borrow::Cow;
+use shelf::Best;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -163,6 +162,7 @@ impl Course<'_> {
             executor,
             prepared: None,
             best,
+            standing: from.standing.clone(),
         };
         if from.round == 0 {
             drive.begin(recorder)?;
@@ -195,7 +195,8 @@ impl Course<'_> {
                     let waiting = || "nobody is left who would answer".to_owned();
                     let unfinished = (round < self.plan.rounds).then(waiting);
                     let stopped = drive.compute(recorder)?.or(unfinished);
-                    return Ok(Some(End { round, stopped, is_scored: true }));
+                    let is_planned = stopped.is_none();
+                    return Ok(Some(End { round, stopped, is_scored: true, is_planned }));
                 }
                 Milestone::Aggregated(done) => round = done as usize,
             }
@@ -211,7 +212,9 @@ impl Course<'_> {
                 if let Some(why) = drive.compute(recorder)? {
                     return Ok(Some(End::early(round, why)));
                 }
-                self.evaluate_after(round, drive, None, recorder)?;
+                if let Some(end) = self.evaluate_between(round, drive, recorder)? {
+                    return Ok(Some(end));
+                }
             }
             started = Instant::now();
             milestone = drive.open_next(round as u64, recorder)?;
@@ -223,52 +226,6 @@ impl Course<'_> {
                     return Ok(None);
                 }
             }
-        }
-    }
-
-    /// Scores both models and records it; gives the generic one, and what was written of the others.
-    fn evaluate_after<'d>(
-        &self,
-        round: usize,
-        drive: &'d mut Drive<'_>,
-        folder: Option<&Path>,
-        recorder: &mut Recorder<'_>,
-    ) -> Result<(Cow<'d, Model>, Written), RuntimeError> {
-        let Found { mut evaluated, generic, written } =
-            self.evaluate(round, &drive.server, folder, &mut *drive.executor)?;
-        let (gm, pm) = drive.situation.ready();
-        evaluated.clock = self.is_timed().then_some(Ready { gm, pm });
-        if let Some(gm) = evaluated.gm {
-            self.remember(&mut drive.best, round, gm.accuracy, &generic)?;
-        }
-        recorder.record(&Event::Evaluated(evaluated))?;
-        Ok((generic, written))
-    }
-
-    /// The last evaluation, in which the models are written that it scores. Those of a method that was
-    /// stopped are kept, though nothing is recorded of their scores.
-    fn keep_models(
-        &self,
-        end: &End,
-        drive: &mut Drive<'_>,
-        recorder: &mut Recorder<'_>,
-    ) -> Result<(), RuntimeError> {
-        let shelf = self.shelf(end.round)?;
-        let folder = shelf.as_ref().and_then(Shelf::personal);
-        let (generic, written) = if end.is_scored {
-            let (generic, written) =
-                self.evaluate_after(end.round, drive, folder.as_deref(), recorder)?;
-            (generic.into_owned(), written)
-        } else if shelf.is_some() {
-            let executor = &mut *drive.executor;
-            let found = self.evaluate(end.round, &drive.server, folder.as_deref(), executor)?;
-            (found.generic.into_owned(), found.written)
-        } else {
-            return Ok(());
-        };
-        match shelf {
-            Some(shelf) => shelf.close(&generic, drive.best.as_ref(), written, recorder),
-            None => Ok(()),
         }
     }
 
@@ -284,6 +241,7 @@ impl Course<'_> {
         let (fingerprint, server_fingerprint) = fingerprints(&drive.server, &mut *drive.executor)?;
         let (closed, seconds) = drive.situation.ready();
         let idle = drive.situation.idle();
+        let best_round = drive.standing.as_ref().map(|standing| standing.round);
         recorder.record(&Event::MethodFinished {
             method: self.method.label.clone(),
             rounds: end.round,
@@ -291,6 +249,7 @@ impl Course<'_> {
             fingerprint: Some(fingerprint),
             server_fingerprint: Some(server_fingerprint),
             clock: self.is_timed().then_some(Runtime { closed, seconds, idle }),
+            best_round: best_round.filter(|_| end.is_planned),
             stopped: end.stopped,
         })?;
         let index = from.method + 1;
@@ -316,6 +275,9 @@ impl Course<'_> {
         clock: &Clock<'_>,
     ) -> Result<(), RuntimeError> {
         let store = drive.store;
+        if let Some(standing) = &mut drive.standing {
+            self.sync_best(standing)?;
+        }
         let Held { clients, sent } = drive.executor.persist()?;
         let checkpoint = Checkpoint {
             round,
@@ -324,6 +286,7 @@ impl Course<'_> {
             kept: Kept { uploads: store.uploads.persist()?, sent },
             broadcasts: drive.broadcasts.older().clone(),
             best: drive.best.as_mut().map(|best| best.persist(store)).transpose()?,
+            standing: drive.standing.clone(),
             situation: Some(drive.situation.clone()),
             log: recorder.sync()?,
             method_seconds: clock.method_seconds(),
@@ -360,13 +323,15 @@ struct End {
     round: usize,
     /// Why no more, if there should have been.
     stopped: Option<String>,
-    /// Whether its models go into the table.
+    /// Whether its models are still to be scored for the table.
     is_scored: bool,
+    /// Whether it should have ended here: after all rounds, or because its patience was over.
+    is_planned: bool,
 }
 
 impl End {
     fn early(round: usize, why: String) -> Self {
-        Self { round, stopped: Some(why), is_scored: false }
+        Self { round, stopped: Some(why), is_scored: false, is_planned: false }
     }
 }
 

@@ -1,9 +1,10 @@
 //! Where a method's models go when it ends: into a folder that is there whole or not at all.
 
 use super::Course;
+use super::patience::Standing;
 use crate::event::Event;
 use crate::executor::Written;
-use crate::files::{Synced, create_folder, settle};
+use crate::files::{Synced, create_folder, names, settle, sync_folder};
 use crate::recorder::Recorder;
 use crate::store::{ServerStore, Stored};
 use crate::{Kept, RuntimeError};
@@ -17,7 +18,8 @@ use std::path::{Path, PathBuf};
 /// The generic model of the best evaluation so far, as the file that it will be.
 pub(super) struct Best {
     pub(super) round: usize,
-    pub(super) accuracy: f64,
+    /// By the first metric.
+    pub(super) figure: f64,
     file: Vec<u8>,
     /// Where the last checkpoint has it.
     stored: Option<Stored>,
@@ -27,7 +29,8 @@ pub(super) struct Best {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct StoredBest {
     round: usize,
-    accuracy: f64,
+    #[serde(alias = "accuracy")]
+    figure: f64,
     pub(crate) file: Stored,
 }
 
@@ -38,8 +41,8 @@ impl Best {
         store: &ServerStore<'_>,
     ) -> Result<Self, RuntimeError> {
         let file = store.load(&stored.file)?;
-        let StoredBest { round, accuracy, file: place } = stored.clone();
-        Ok(Self { round, accuracy, file, stored: Some(place) })
+        let StoredBest { round, figure, file: place } = stored.clone();
+        Ok(Self { round, figure, file, stored: Some(place) })
     }
 
     /// Names it in a checkpoint; it is written once.
@@ -48,7 +51,7 @@ impl Best {
             Some(stored) => stored.clone(),
             None => self.stored.insert(store.write_bytes("best", &self.file)?).clone(),
         };
-        Ok(StoredBest { round: self.round, accuracy: self.accuracy, file })
+        Ok(StoredBest { round: self.round, figure: self.figure, file })
     }
 }
 
@@ -69,23 +72,51 @@ impl Course<'_> {
         &self,
         best: &mut Option<Best>,
         round: usize,
-        accuracy: f64,
+        figure: f64,
         model: &Model,
     ) -> Result<(), RuntimeError> {
-        let is_better = best.as_ref().is_none_or(|best| accuracy > best.accuracy);
-        if is_better && accuracy.is_finite() && model.is_finite() {
+        let metric = self.plan.evaluation.metrics.first();
+        let is_better = best.as_ref().is_none_or(|best| metric.is_better(figure, best.figure));
+        if is_better && figure.is_finite() && model.is_finite() {
             let file = self.file_of(self.generic_role(), round, model)?;
-            *best = Some(Best { round, accuracy, file, stored: None });
+            *best = Some(Best { round, figure, file, stored: None });
         }
+        Ok(())
+    }
+
+    fn folder_name(&self) -> String {
+        let labels = self.plan.methods.iter().map(|method| method.label.as_str());
+        folder::method_folders(labels).swap_remove(self.index)
+    }
+
+    /// Where the models of the best evaluation wait for the end of a method with patience. No label
+    /// gives such a name, and none that is being filled has it.
+    fn best_place(&self) -> PathBuf {
+        self.run_dir.join(MODELS).join(format!("{HALF}{HALF}{}", self.folder_name()))
+    }
+
+    /// Has the disk keep the models that a checkpoint is about to name.
+    pub(super) fn sync_best(&self, standing: &mut Standing) -> Result<(), RuntimeError> {
+        let place = self.best_place();
+        if !standing.unsynced || !place.is_dir() {
+            return Ok(());
+        }
+        let personal = place.join(PERSONAL);
+        for folder in [&personal, &place].into_iter().filter(|folder| folder.is_dir()) {
+            for name in names(folder)? {
+                sync_folder(&folder.join(name))?;
+            }
+            sync_folder(folder)?;
+        }
+        sync_folder(&self.run_dir.join(MODELS))?;
+        standing.unsynced = false;
         Ok(())
     }
 
     /// A place for the method's models after a round, unless none are kept.
     pub(super) fn shelf(&self, round: usize) -> Result<Option<Shelf<'_>>, RuntimeError> {
-        let labels = self.plan.methods.iter().map(|method| method.label.as_str());
-        let mut names = folder::method_folders(labels);
         let kept = self.plan.kept()[self.index];
-        let name = names.swap_remove(self.index);
+        let name = self.folder_name();
         let folder = self.run_dir.join(MODELS).join(&name);
         if !kept.generic {
             // Those of an earlier session would not belong to this run's log.
@@ -127,21 +158,76 @@ impl Shelf<'_> {
         personal: Written,
         recorder: &mut Recorder<'_>,
     ) -> Result<(), RuntimeError> {
-        let mut bytes = personal.bytes;
-        if generic.is_finite() {
-            let file = self.course.file_of(self.course.generic_role(), self.round, generic)?;
-            bytes += write(&self.half.join(GENERIC), &file)?;
+        let bytes = personal.bytes + self.add_generic(generic)?;
+        self.settle(&self.half, best, Written { bytes, ..personal }, self.round, recorder)?;
+        remove(&self.course.best_place())
+    }
+
+    /// Puts the models by as those of the best evaluation so far; gives the bytes that it adds.
+    pub(super) fn put_by(self, generic: &Model) -> Result<u64, RuntimeError> {
+        let (bytes, place) = (self.add_generic(generic)?, self.course.best_place());
+        remove(&place)?;
+        settle(&self.half, &place, Synced::Nothing)?;
+        Ok(bytes)
+    }
+
+    /// Drops what was written.
+    pub(super) fn discard(self) -> Result<(), RuntimeError> {
+        remove(&self.half)
+    }
+
+    /// Puts the models of the best evaluation in their place, and not those that were written.
+    pub(super) fn go_back(
+        self,
+        standing: &Standing,
+        best: Option<&Best>,
+        recorder: &mut Recorder<'_>,
+    ) -> Result<(), RuntimeError> {
+        remove(&self.half)?;
+        let place = self.course.best_place();
+        if !place.exists() {
+            // A session that was killed after this has done it already.
+            if !self.folder.exists() {
+                return Err(RuntimeError::Damaged {
+                    path: place,
+                    found: format!("the models of round {} are missing", standing.round),
+                    hint: "start the run again in a new folder".into(),
+                });
+            }
+            settle(&self.folder, &place, Synced::Nothing)?;
         }
+        self.settle(&place, best, standing.written, standing.round, recorder)
+    }
+
+    /// Adds the generic model of the round; gives the bytes of the file.
+    fn add_generic(&self, generic: &Model) -> Result<u64, RuntimeError> {
+        if !generic.is_finite() {
+            return Ok(0);
+        }
+        let file = self.course.file_of(self.course.generic_role(), self.round, generic)?;
+        write(&self.half.join(GENERIC), &file)
+    }
+
+    /// Adds the best generic model to a folder, gives it its final name, and says so.
+    fn settle(
+        &self,
+        from: &Path,
+        best: Option<&Best>,
+        written: Written,
+        round: usize,
+        recorder: &mut Recorder<'_>,
+    ) -> Result<(), RuntimeError> {
+        let mut bytes = written.bytes;
         if let Some(best) = best {
-            bytes += write(&self.half.join(BEST), &best.file)?;
+            bytes += write(&from.join(BEST), &best.file)?;
         }
         remove(&self.folder)?;
-        settle(&self.half, &self.folder, Synced::Nothing)?;
+        settle(from, &self.folder, Synced::Nothing)?;
         recorder.record(&Event::ModelsKept {
             method: self.course.method.label.clone(),
-            round: self.round,
+            round,
             best_round: best.map(|best| best.round),
-            personal: personal.models,
+            personal: written.models,
             bytes,
             beyond_limit: (self.kept.beyond > 0).then_some(self.kept.beyond),
         })

@@ -97,8 +97,9 @@ fn a_personal_phase_that_diverges_costs_only_the_personal_model() {
     // What was sent was sound: the generic model is FedAvg's.
     let fedavg = Folder::new();
     fedavg.run(&plan_of(&["name = \"fedavg\""], DENSE)).unwrap();
-    let gm =
-        |folder: &Folder| -> Vec<_> { folder.result().evaluations.iter().map(|e| e.gm).collect() };
+    let gm = |folder: &Folder| -> Vec<_> {
+        folder.result().evaluations.iter().map(|e| e.gm.clone()).collect()
+    };
     assert_eq!(gm(&folder), gm(&fedavg));
     let text = printed(&folder);
     assert!(text.contains("15 client phases diverged or failed"), "{text}");

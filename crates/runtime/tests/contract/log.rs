@@ -94,9 +94,9 @@ fn every_figure_of_a_table_follows_from_the_events() {
         let best = |figure: fn(&Evaluated) -> f64| evaluations.iter().map(figure).reduce(f64::max);
         let last = evaluations.last().unwrap();
         let row = table(&folder).remove(0);
-        assert_eq!(row.gm_best, best(|e| e.gm.unwrap().accuracy));
+        assert_eq!(row.gm_best, best(|e| e.gm.as_ref().unwrap().accuracy));
         assert_eq!(row.pm_best, best(|e| e.pm.as_ref().unwrap().weighted));
-        assert_eq!(row.gm_last, Some(last.gm.unwrap().accuracy));
+        assert_eq!(row.gm_last, Some(last.gm.as_ref().unwrap().accuracy));
         let personal = last.pm.as_ref().unwrap();
         assert_eq!(row.pm_last, Some(personal.weighted));
         assert_eq!(row.worst_decile_last, Some(personal.worst_decile));

@@ -12,6 +12,8 @@ mod digits;
 mod divergence;
 mod keeping;
 mod log;
+mod metrics;
+mod patience;
 mod reductions;
 mod resumption;
 mod schedules;

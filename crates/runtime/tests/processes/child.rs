@@ -105,7 +105,7 @@ impl<'p> Process<'p> {
                     &broadcast,
                     hand,
                     |model, hand| {
-                        let accuracy = client.accuracy(model, hand);
+                        let figures = client.score(model, hand);
                         let written = match (&folder, model) {
                             (Some(folder), Some(model)) => {
                                 client.write_model(round, model, folder)?
@@ -113,15 +113,13 @@ impl<'p> Process<'p> {
                             _ => None,
                         };
                         let model = model.filter(|_| send).cloned();
-                        Ok::<_, RuntimeError>(Reply::Looked { accuracy, model, written })
+                        Ok::<_, RuntimeError>(Reply::Looked { figures, model, written })
                     },
                 )??;
                 self.state = took_part.then_some(state);
                 reply
             }
-            Request::ScoreOwn(model) => {
-                Reply::Accuracy(client.accuracy(Some(&model), &mut self.hand))
-            }
+            Request::ScoreOwn(model) => Reply::Own(client.score(Some(&model), &mut self.hand)),
             Request::ScorePart(part, model) => {
                 Reply::Part(GlobalSet::of(self.plan).score_part(part, &model, &mut self.hand))
             }

@@ -5,7 +5,7 @@ use crate::pipe::{self, Reply, Request};
 use formant_numerics::Model;
 use formant_runtime::event::Score;
 use formant_runtime::executor::{
-    Answer, Executor, GlobalSet, Held, Look, MeanModel, PersonalScores, Start, Take, Wave,
+    Answer, Executor, Figures, GlobalSet, Held, Look, MeanModel, PersonalScores, Start, Take, Wave,
 };
 use formant_runtime::{RunPlan, RuntimeError, Stored};
 use std::io::{self, BufReader, BufWriter};
@@ -173,13 +173,13 @@ impl Executor for Processes<'_> {
             folder: looked.folder.map(ToOwned::to_owned),
         };
         let replies = self.ask_all(look, |reply| match reply {
-            Reply::Looked { accuracy, model, written } => Some((accuracy, model, written)),
+            Reply::Looked { figures, model, written } => Some((figures, model, written)),
             _ => None,
         })?;
         let mut scores = PersonalScores::default();
         let mut mean = looked.mean.then(|| MeanModel::of(&self.plan.init()));
-        for (client, (accuracy, model, written)) in replies.into_iter().enumerate() {
-            scores.accuracies.push(accuracy);
+        for (client, (figures, model, written)) in replies.into_iter().enumerate() {
+            scores.clients.push(figures);
             if let (Some(mean), Some(model)) = (&mut mean, model) {
                 mean.add(self.plan.federation.clients[client].train.len() as f64, &model);
             }
@@ -191,11 +191,11 @@ impl Executor for Processes<'_> {
         Ok(scores)
     }
 
-    fn score_own(&mut self, model: &Model) -> Result<Vec<Option<f64>>, RuntimeError> {
+    fn score_own(&mut self, model: &Model) -> Result<Vec<Figures>, RuntimeError> {
         self.ask_all(
             |_| Request::ScoreOwn(model.clone()),
             |reply| match reply {
-                Reply::Accuracy(accuracy) => Some(accuracy),
+                Reply::Own(figures) => Some(figures),
                 _ => None,
             },
         )
@@ -213,7 +213,7 @@ impl Executor for Processes<'_> {
                 _ => return Err(process.out_of_turn()),
             }
         }
-        Ok(set.total(&parts))
+        Ok(set.total(parts))
     }
 
     fn each_state(&mut self, see: &mut dyn FnMut(&[u8])) -> Result<(), RuntimeError> {

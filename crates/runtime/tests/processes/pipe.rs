@@ -2,7 +2,7 @@
 
 use formant_numerics::{Model, Tally};
 use formant_runtime::Stored;
-use formant_runtime::executor::{JobRecord, Step};
+use formant_runtime::executor::{Figures, JobRecord, Step};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -35,8 +35,8 @@ pub(crate) enum Request {
 pub(crate) enum Reply {
     Ready,
     Worked { record: JobRecord, upload: Option<Vec<u8>> },
-    Looked { accuracy: Option<f64>, model: Option<Model>, written: Option<u64> },
-    Accuracy(Option<f64>),
+    Looked { figures: Figures, model: Option<Model>, written: Option<u64> },
+    Own(Figures),
     Part(Tally),
     State(Vec<u8>),
     Held { state: Option<Stored>, sent: Option<Stored> },

@@ -17,6 +17,7 @@ use std::sync::atomic::AtomicBool;
 pub(crate) const TESTS: &[(&str, fn())] = &[
     ("every_method_gives_the_bits_of_threads", every_method_gives_the_bits_of_threads),
     ("every_schedule_gives_the_bits_of_threads", every_schedule_gives_the_bits_of_threads),
+    ("metrics_and_patience_are_those_of_threads", metrics_and_patience_are_those_of_threads),
     ("a_run_goes_on_with_either_executor", a_run_goes_on_with_either_executor),
     ("a_client_that_diverges_is_told_alike", a_client_that_diverges_is_told_alike),
     ("a_process_that_ends_early_is_named", a_process_that_ends_early_is_named),
@@ -122,6 +123,15 @@ fn every_schedule_gives_the_bits_of_threads() {
     ] {
         compare(&experiment(&methods, DENSE, &format!("{TIMED}[federation]\n{rules}\n")));
     }
+}
+
+fn metrics_and_patience_are_those_of_threads() {
+    let all = "[evaluation]\npatience = 1\nmetrics = [\"calibration_error\", \"accuracy\", \
+               \"balanced_accuracy\", \"macro_f1\", \"auroc\"]\n";
+    let methods = named(&["fedavg", "ditto", "local", "fedrod"]);
+    let fate = compare(&experiment(&methods, DENSE, all).replace("rounds = 3", "rounds = 8"));
+    assert!(fate.evaluations.iter().all(|e| e.gm.as_ref().unwrap().further.len() == 4));
+    assert!(fate.evaluations.len() < 4 * 8, "nobody has stopped");
 }
 
 fn a_run_goes_on_with_either_executor() {

@@ -3,7 +3,7 @@
 use crate::{Folder, Subject};
 use formant_model::folder::{BEST, GENERIC, MODELS, Which, clients, locate};
 use formant_model::{ModelFile, Role};
-use formant_numerics::{Cpu, EVALUATION_BATCH, Engine};
+use formant_numerics::{Cpu, Detail, EVALUATION_BATCH, Engine};
 use formant_runtime::RunPlan;
 use std::path::Path;
 
@@ -19,7 +19,7 @@ fn accuracy(file: &Path, plan: &RunPlan, indices: Option<&[u32]>) -> f64 {
         None => (&*plan.federation.dataset.test, &everything[..]),
     };
     let mut worker = Cpu::new(network).worker(EVALUATION_BATCH);
-    worker.score(&model, samples, indices).right as f64 / indices.len() as f64
+    worker.score(&model, samples, indices, Detail::PLAIN).right as f64 / indices.len() as f64
 }
 
 /// The generic model, the best one and every personal one are files that give the accuracies of the log; a
@@ -34,11 +34,12 @@ pub fn every_model_that_a_table_scores_is_a_file_that_scores_the_same(subject: &
         let last = evaluated.last().unwrap();
         assert_eq!(
             accuracy(&place.join(GENERIC), &plan, None),
-            last.gm.unwrap().accuracy,
+            last.gm.as_ref().unwrap().accuracy,
             "{case:?}"
         );
-        let best = evaluated.iter().map(|e| e.gm.unwrap().accuracy).fold(0.0, f64::max);
-        let first = evaluated.iter().find(|e| e.gm.unwrap().accuracy == best).unwrap().round;
+        let best = evaluated.iter().map(|e| e.gm.as_ref().unwrap().accuracy).fold(0.0, f64::max);
+        let first =
+            evaluated.iter().find(|e| e.gm.as_ref().unwrap().accuracy == best).unwrap().round;
         assert_eq!(accuracy(&place.join(BEST), &plan, None), best, "{case:?}");
         assert_eq!(ModelFile::read(&place.join(BEST)).unwrap().card.round, first as u64);
         let expected = if entry.personal { vec![0, 1, 2, 3, 4] } else { Vec::new() };

@@ -75,6 +75,7 @@ impl Mind {
             fingerprint: None,
             server_fingerprint: None,
             clock: None,
+            best_round: None,
             stopped: self.manifest.abandoned.then(|| "the server has given the run up".into()),
         })?;
         self.journal.record_now(&Line::RunFinished { seconds })?;

@@ -4,8 +4,8 @@ use super::forward::Pass;
 use super::objective::{log_softmax, loss};
 use super::{Description, Rows, wide};
 use formant_numerics::{
-    Descent, EVALUATION_BATCH, Model, NumericsError, Objective, Output, Samples, Selection, Sgd,
-    Tally, Term, Weighted, Worker,
+    Descent, Detail, EVALUATION_BATCH, Model, NumericsError, Objective, Output, Samples, Selection,
+    Sgd, Tally, Term, Weighted, Worker,
 };
 use std::sync::Arc;
 
@@ -144,7 +144,13 @@ impl Worker for ReferenceWorker {
         (Output { features: &self.features, logits: &self.logits }, &self.labels)
     }
 
-    fn score(&mut self, model: &Model, samples: &dyn Samples, indices: &[u32]) -> Tally {
+    fn score(
+        &mut self,
+        model: &Model,
+        samples: &dyn Samples,
+        indices: &[u32],
+        detail: Detail,
+    ) -> Tally {
         let mut tally = Tally::default();
         for batch in indices.chunks(EVALUATION_BATCH) {
             self.load(samples, batch);
@@ -155,7 +161,9 @@ impl Worker for ReferenceWorker {
                 // The first of the largest. A NaN is larger than nothing, so its row is wrong.
                 let best = row.iter().position(|x| row.iter().all(|other| x >= other));
                 let loss = -log_softmax(row)[label];
-                tally.add(Tally { right: usize::from(best == Some(label)), loss });
+                let logits: Vec<f32> = row.iter().map(|x| *x as f32).collect();
+                let right = usize::from(best == Some(label));
+                tally.count_batch(right, loss, &logits, &[label as u32], detail);
             }
         }
         tally

@@ -7,8 +7,8 @@ mod turns;
 
 use super::client::Client;
 use super::{
-    Answer, Executor, GlobalSet, Held, JobRecord, Look, MeanModel, PersonalScores, Start, Step,
-    Take, Wave, Written,
+    Answer, Executor, Figures, GlobalSet, Held, JobRecord, Look, MeanModel, PersonalScores, Start,
+    Step, Take, Wave, Written,
 };
 use crate::event::Score;
 use crate::store::{Background, ClientStore, Sender, Stored};
@@ -195,14 +195,14 @@ impl Executor for Threads<'_, '_> {
         let mean = looked.mean.then(|| Turns::new(MeanModel::of(work.init)));
         let written = Mutex::new(Written::default());
         let _ahead = work.store.read_ahead(&clients);
-        let accuracies = crew.run(&clients, |id, hand| {
+        let scores = crew.run(&clients, |id, hand| {
             let turn = mean.as_ref().map(|mean| mean.turn(*id));
             let client = work.client(*id);
             let state = work.take_state(*id)?;
             let (round, got) = (looked.round, looked.broadcast);
-            let accuracy =
+            let score =
                 client.with_personal_model(round, &state, got, hand, |model, hand| {
-                    let accuracy = client.accuracy(model, hand);
+                    let score = client.score(model, hand);
                     if let Some(turn) = turn {
                         let add = |mean: &mut MeanModel, model| mean.add(client.weight(), model);
                         turn.take(|mean| model.into_iter().for_each(|model| add(mean, model)));
@@ -212,27 +212,27 @@ impl Executor for Threads<'_, '_> {
                     {
                         lock(&written).add(bytes);
                     }
-                    Ok::<_, RuntimeError>(accuracy)
+                    Ok::<_, RuntimeError>(score)
                 })??;
             work.store.give_back(*id, state, false)?;
-            Ok(accuracy)
+            Ok(score)
         })?;
         let mean = mean.map(|mean| mean.into_inner().finish());
         let written = *lock(&written);
-        Ok(PersonalScores { accuracies, mean, written })
+        Ok(PersonalScores { clients: scores, mean, written })
     }
 
-    fn score_own(&mut self, model: &Model) -> Result<Vec<Option<f64>>, RuntimeError> {
+    fn score_own(&mut self, model: &Model) -> Result<Vec<Figures>, RuntimeError> {
         let clients = self.clients();
         let (crew, work) = self.at_work()?;
-        crew.run(&clients, |id, hand| Ok(work.client(*id).accuracy(Some(model), hand)))
+        crew.run(&clients, |id, hand| Ok(work.client(*id).score(Some(model), hand)))
     }
 
     fn score_global(&mut self, model: &Model) -> Result<Option<Score>, RuntimeError> {
         let set = GlobalSet::of(self.plan);
         let parts: Vec<usize> = (0..set.parts()).collect();
         let scores = self.crew.run(&parts, |part, hand| Ok(set.score_part(*part, model, hand)))?;
-        Ok(set.total(&scores))
+        Ok(set.total(scores))
     }
 
     fn each_state(&mut self, see: &mut dyn FnMut(&[u8])) -> Result<(), RuntimeError> {
