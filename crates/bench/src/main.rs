@@ -22,7 +22,7 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Measurement {
-    /// Training steps: forward, cross-entropy, backward, plain SGD
+    /// Training steps: forward, cross-entropy, backward, optimiser
     Steps(steps::Args),
     /// What the spectral term adds to a training step
     Spectral(spectral::Args),

@@ -4,7 +4,7 @@
 //! [`Objective`], the optimiser, the batches. So it may keep a phase on its device. The CPU's engine,
 //! [`Cpu`](crate::Cpu), is the default and the oracle; bits are promised per engine.
 
-use crate::{Model, Network, NumericsError, Objective, Output, Part, Rng, Samples, Sgd};
+use crate::{Model, Network, NumericsError, Objective, Optimiser, Output, Part, Rng, Samples};
 use serde::{Deserialize, Serialize};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -25,7 +25,7 @@ pub trait Engine: Send + Sync {
 
 /// One thread's place at an engine: it serves one client after the other.
 pub trait Worker: Send {
-    /// Forgets the velocity and counts steps anew: every phase starts at rest.
+    /// Forgets velocity and moments and counts steps anew: every phase starts at rest.
     fn begin(&mut self);
     /// Takes in a batch.
     fn load(&mut self, samples: &dyn Samples, batch: &[u32]);
@@ -66,7 +66,7 @@ pub trait Worker: Send {
 #[derive(Debug, Clone, Copy)]
 pub struct Descent {
     /// The optimiser.
-    pub sgd: Sgd,
+    pub optimiser: Optimiser,
     /// Which parameters it moves. Running statistics follow the batch whatever the part.
     pub part: Part,
 }

@@ -2,8 +2,9 @@
 #![expect(unsafe_code, reason = "a global allocator that counts is an unsafe trait")]
 
 use formant_numerics::{
-    CATALOGUE, CpuWorker, Descent, Family, Form, Length, Loss, Model, NetworkSpec, Norm, Objective,
-    Part, Rng, Scope, Sgd, Shape, Spectral, Stream, Tape, Term, Worker,
+    CATALOGUE, CpuWorker, Criterion, Descent, Family, Form, Length, Loss, Model, Moments,
+    NetworkSpec, Norm, Objective, Optimiser, Part, Rng, Rule, Scope, Shape, Spectral, Stream, Tape,
+    Term, Worker,
 };
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -90,16 +91,21 @@ fn a_step_allocates_nothing() {
                 (spec.norm, spec.width) = (*norm, Some(4));
             }
             let network = spec.build(Shape::new(3, 32, 32), 10).expect("a catalogue name");
-            for part in [Part::All, Part::Head] {
-                let allocations = allocations_of_steps(&network, part);
-                assert_eq!(allocations, 0, "{} ({norm:?}, {part:?})", entry.name);
+            for (part, rule) in [
+                (Part::All, Rule::momentum(0.9)),
+                (Part::Head, Rule::Sgd { momentum: 0.9, nesterov: true }),
+                (Part::All, Rule::Adam(Moments::default())),
+                (Part::Head, Rule::AdamW(Moments::default())),
+            ] {
+                let allocations = allocations_of_steps(&network, part, rule);
+                assert_eq!(allocations, 0, "{} ({norm:?}, {part:?}, {rule:?})", entry.name);
             }
         }
     }
 }
 
 /// Allocations of three steps, after one that warms up.
-fn allocations_of_steps(network: &Arc<Tape>, part: Part) -> usize {
+fn allocations_of_steps(network: &Arc<Tape>, part: Part, rule: Rule) -> usize {
     let mut rng = Rng::new(1, Stream::Test, 0, 0);
     let mut model = network.init(&mut rng);
     let teacher: Model = network.init(&mut rng);
@@ -125,11 +131,13 @@ fn allocations_of_steps(network: &Arc<Tape>, part: Part) -> usize {
         }
     }
     let shift = vec![0.1; network.classes()];
-    let objective = Objective { loss: Loss::Shifted { shift: &shift }, terms: &terms };
+    let weights = vec![0.5; network.classes()];
+    let criterion = Criterion { smoothing: 0.1, weights: Some(&weights) };
+    let objective = Objective { loss: Loss::Shifted { shift: &shift }, criterion, terms: &terms };
     let mut teachers = worker.teachers(&terms).expect("a ratio within bounds");
 
-    let sgd = Sgd { learning_rate: 1e-3, momentum: 0.9, weight_decay: 1e-4, clip: Some(0.5) };
-    let descent = Descent { sgd, part };
+    let optimiser = Optimiser { weight_decay: 1e-4, clip: Some(0.5), rule, ..Optimiser::sgd(1e-3) };
+    let descent = Descent { optimiser, part };
     let mut step = |worker: &mut CpuWorker| {
         worker
             .descend(&mut model, descent, &objective, &mut teachers)
