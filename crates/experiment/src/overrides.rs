@@ -69,16 +69,26 @@ impl Override {
         self.value.as_ref().map(|value| (&*self.path, value))
     }
 
-    /// Whether it chooses a partition or a network, each of which has keys of its own.
+    /// Whether it chooses a partition, a network or an optimiser, each of which has keys of its own.
     pub(crate) fn is_decisive(&self) -> bool {
         self.decided().is_some()
     }
 
-    /// The section in which it decides which other keys mean something, and how.
+    /// The section in which it decides what other keys mean something, and how.
     fn decided(&self) -> Option<(&'static Section, &'static Decision)> {
-        let [section, key] = &*self.path else { return None };
+        let [.., section, key] = &*self.path else { return None };
         let section = SECTIONS.iter().find(|known| known.name == section)?;
-        section.decisions.iter().find(|decision| decision.key == key).map(|found| (section, found))
+        Some((section, section.decision(key)?))
+    }
+
+    /// Drops what a table says about a partition, network or optimiser that is no longer used.
+    fn drop_idle(&self, table: &mut Table) {
+        if let Some((section, decision)) = self.decided()
+            && let Some(Value::Table(section)) = table.get_mut(section.name)
+        {
+            let chooser = section.clone();
+            decision.drop_idle(section, &chooser);
+        }
     }
 
     pub(crate) fn apply(&self, table: &mut Table, zoo: &Zoo) -> Result<(), ExperimentError> {
@@ -86,13 +96,7 @@ impl Override {
             return self.apply_to_methods(table, zoo);
         }
         insert(table, &self.path, self.value.as_ref())?;
-        if let Some((decided, decision)) = self.decided()
-            && let Some(chosen) = self.value.as_ref().and_then(Value::as_str)
-            && let Some(Value::Table(section)) = table.get_mut(decided.name)
-        {
-            // What the file says about a partition or network that is no longer used.
-            section.retain(|key, _| !decision.is_idle(key, chosen));
-        }
+        self.drop_idle(table);
         Ok(())
     }
 
@@ -113,7 +117,9 @@ impl Override {
                     suggest(&self.path[1], labels.into_iter(), "labels"),
                 ));
             };
-            return insert(entries[index], &self.path[2..], self.value.as_ref());
+            insert(entries[index], &self.path[2..], self.value.as_ref())?;
+            self.drop_idle(entries[index]);
+            return Ok(());
         }
         let key = &self.path[1];
         let takes = |entry: &Entry| {
@@ -127,6 +133,7 @@ impl Override {
         let mut changed = false;
         for entry in entries.iter_mut().filter(|entry| has_key(entry)) {
             insert(entry, &self.path[1..], self.value.as_ref())?;
+            self.drop_idle(entry);
             changed = true;
         }
         if changed {

@@ -149,19 +149,28 @@ impl Section {
         resolved.and_then(|table| self.read(table)).expect("a section has defaults")
     }
 
+    /// The decision that a key makes, if it does.
+    pub(crate) fn decision(&self, key: &str) -> Option<&'static Decision> {
+        self.decisions.iter().find(|decision| decision.key == key)
+    }
+
     /// Refuses keys that would do nothing.
     fn check_idle(&self, table: &Table) -> Result<(), ExperimentError> {
+        let section = self.name;
         for decision in self.decisions {
-            let (section, decisive) = (self.name, decision.key);
+            let decisive = decision.key;
             let Some(chosen) = table.get(decisive).and_then(Value::as_str) else { continue };
-            for (key, value) in table.iter().filter(|(key, _)| decision.is_idle(key, chosen)) {
+            let mut idle = table.iter().filter(|(key, _)| decision.is_idle(key, chosen));
+            if let Some((key, value)) = idle.next() {
                 let owners = (decision.owners)(key).unwrap_or_default();
-                let others = owners.iter().map(|owner| format!("\"{owner}\"")).collect::<Vec<_>>();
                 return Err(ExperimentError::combination(
                     format!(
                         "`{section}.{key} = {value}` does nothing with `{section}.{decisive} = \"{chosen}\"`"
                     ),
-                    format!("remove it, or set {section}.{decisive} = {}", others.join(" or ")),
+                    format!(
+                        "remove it, or set {section}.{decisive} = \"{}\"",
+                        owners.join("\" or \"")
+                    ),
                 ));
             }
         }
@@ -170,9 +179,16 @@ impl Section {
 }
 
 impl Decision {
-    /// Whether a key does nothing with what has been chosen.
+    /// Whether a key does nothing with a value of this one.
     pub(crate) fn is_idle(&self, key: &str, chosen: &str) -> bool {
         (self.owners)(key).is_some_and(|owners| !owners.contains(&chosen))
+    }
+
+    /// Removes from a section what does nothing with what another table chooses, if it chooses.
+    pub(crate) fn drop_idle(&self, section: &mut Table, chooser: &Table) {
+        if let Some(chosen) = chooser.get(self.key).and_then(Value::as_str) {
+            section.retain(|key, _| !self.is_idle(key, chosen));
+        }
     }
 }
 

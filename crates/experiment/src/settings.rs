@@ -175,13 +175,15 @@ mod tests {
     use crate::Origin;
     use crate::section::SECTIONS;
     use crate::units::{Pixels, Rate, Span};
+    use crate::{ClassWeights, Moments, Optimiser};
     use core::time::Duration;
     use formant_data::{Partition, Skew};
     use formant_numerics::{Augmentation, Convolution, Norm, Size, Stem};
+    use formant_runtime::Curve;
     use std::collections::HashSet;
 
     /// Settings in which nothing is left out that can be said, as far as they go together.
-    fn outspoken() -> [Settings; 5] {
+    fn outspoken() -> [Settings; 7] {
         let mut residual = Settings::default();
         residual.data.origin = Origin {
             source: "photos".into(),
@@ -234,7 +236,15 @@ mod tests {
             partition_file: "split.json".into(),
             partition_hash: Some("0123456789abcdef0123456789abcdef".into()),
         };
-        [residual, dense, tossed, dealt, replayed]
+        dense.training.class_weights = Some(ClassWeights::Given(vec![1.0, 2.0]));
+        dense.training.schedule = Curve::Step { decay: 0.5, step_every: 3 };
+        let [mut adaptive, mut decoupled] = [Settings::default(), Settings::default()];
+        adaptive.training.optimiser = Optimiser::Adam(Moments::default());
+        adaptive.training.schedule = Curve::Cosine { floor: 0.25 };
+        adaptive.training.class_weights = Some(ClassWeights::Balanced);
+        decoupled.training.optimiser = Optimiser::AdamW(Moments::default());
+        decoupled.training.schedule = Curve::Constant;
+        [residual, dense, tossed, dealt, replayed, adaptive, decoupled]
     }
 
     #[test]

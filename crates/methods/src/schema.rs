@@ -42,6 +42,11 @@ pub enum Kind {
     Texts,
     /// A table whose content somebody else checks.
     Table,
+    /// Numbers above 0, or a word that stands for some.
+    Numbers {
+        /// The word.
+        word: &'static str,
+    },
 }
 
 /// A way to write something as text.
@@ -162,16 +167,15 @@ impl Kind {
             Self::Integers => "a list of whole numbers, each at least 1, such as [200, 100]".into(),
             Self::Texts => "a list of texts in quotes".into(),
             Self::Table => "a table".into(),
+            Self::Numbers { word } => {
+                format!("\"{word}\", or a list of numbers above 0, such as [1, 2.5]")
+            }
         }
     }
 
     /// The value in canonical form, `None` if it has another type, or whether it is in range.
     fn read(&self, value: &Value) -> Option<(Value, bool)> {
-        let number = || match value {
-            Value::Float(x) => Some(*x),
-            Value::Integer(x) => Some(*x as f64),
-            _ => None,
-        };
+        let number = || number(value);
         Some(match *self {
             Self::Number { min, max } => {
                 let x = number()?;
@@ -208,6 +212,15 @@ impl Kind {
                 (value.clone(), list.iter().all(Value::is_str))
             }
             Self::Table => (Value::Table(value.as_table()?.clone()), true),
+            Self::Numbers { word } => {
+                if let Some(given) = value.as_str() {
+                    return Some((value.clone(), given == word));
+                }
+                let list = value.as_array()?;
+                let numbers = list.iter().map(self::number).collect::<Option<Vec<_>>>()?;
+                let fine = !numbers.is_empty() && numbers.iter().all(|x| x.is_finite() && *x > 0.0);
+                (Value::Array(numbers.into_iter().map(Value::Float).collect()), fine)
+            }
         })
     }
 }
@@ -224,6 +237,15 @@ impl Kind {
             _ => return None,
         };
         Some((given?, words))
+    }
+}
+
+/// Any number.
+fn number(value: &Value) -> Option<f64> {
+    match value {
+        Value::Float(x) => Some(*x),
+        Value::Integer(x) => Some(*x as f64),
+        _ => None,
     }
 }
 

@@ -6,7 +6,7 @@
 
 use crate::augment::{Augmenter, Scratch, Selection};
 use crate::{
-    Detail, Model, Network, NumericsError, Objective, Output, Part, Rng, Samples, Sgd, Tally,
+    Detail, Model, Network, NumericsError, Objective, Optimiser, Output, Part, Rng, Samples, Tally,
 };
 use serde::{Deserialize, Serialize};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -28,7 +28,7 @@ pub trait Engine: Send + Sync {
 
 /// One thread's place at an engine: it serves one client after the other.
 pub trait Worker: Send {
-    /// Forgets the velocity and counts steps anew: every phase starts at rest.
+    /// Forgets velocity and moments and counts steps anew: every phase starts at rest.
     fn begin(&mut self);
     /// Takes in a batch, with whatever happens to its samples on the way.
     fn take(&mut self, batch: Selection<'_>);
@@ -80,7 +80,7 @@ pub trait Worker: Send {
 #[derive(Debug, Clone, Copy)]
 pub struct Descent {
     /// The optimiser.
-    pub sgd: Sgd,
+    pub optimiser: Optimiser,
     /// Which parameters it moves. Running statistics follow the batch whatever the part.
     pub part: Part,
 }

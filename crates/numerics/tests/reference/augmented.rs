@@ -4,8 +4,9 @@ use crate::floats::Floats;
 use crate::reference::Reference;
 use formant_data::Images;
 use formant_numerics::{
-    Augmentation, Augmenter, BatchPlan, Batches, Cpu, Descent, Detail, Engine, Loss, Model,
-    NetworkSpec, Normalisation, Objective, Part, Patience, Phase, Rng, Samples, Sgd, Shape, Stream,
+    Augmentation, Augmenter, BatchPlan, Batches, Cpu, Criterion, Descent, Detail, Engine, Loss,
+    Model, NetworkSpec, Normalisation, Objective, Optimiser, Part, Patience, Phase, Rng, Samples,
+    Shape, Stream,
 };
 
 const SHAPE: Shape = Shape::new(3, 8, 8);
@@ -31,8 +32,8 @@ fn trained(
     let mut rng = Rng::new(3, Stream::Test, 0, 0);
     let mut augmenter = Augmenter::new(how, &rng);
     let mut batches = Batches::new(plan, &mut rng).augmented(&mut augmenter);
-    let descent = Descent { sgd: Sgd::plain(0.05), part: Part::All };
-    let objective = Objective { loss, terms: &[] };
+    let descent = Descent { optimiser: Optimiser::sgd(0.05), part: Part::All };
+    let objective = Objective { loss, criterion: Criterion::PLAIN, terms: &[] };
     let mut phase = Phase { batches: &mut batches, descent, objective };
     let meter = engine.worker(12).train(&mut model, &mut phase).unwrap();
     assert_eq!((meter.steps, meter.samples), (6, 20));
@@ -88,7 +89,7 @@ fn a_score_sees_samples_as_they_are_whatever_was_trained_on() {
     let mut rng = Rng::new(3, Stream::Test, 0, 0);
     let mut augmenter = Augmenter::new(how, &rng);
     let mut batches = Batches::new(plan, &mut rng).augmented(&mut augmenter);
-    let descent = Descent { sgd: Sgd::plain(0.05), part: Part::All };
+    let descent = Descent { optimiser: Optimiser::sgd(0.05), part: Part::All };
     let objective = Objective::CROSS_ENTROPY;
     let mut phase = Phase { batches: &mut batches, descent, objective };
     worker.train(&mut model.clone(), &mut phase).unwrap();

@@ -21,5 +21,6 @@ mod separation;
 mod sgd;
 mod spoiler;
 mod standard;
+mod training;
 
 formant_testing::contract_suite!(standard::subjects());
