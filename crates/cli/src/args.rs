@@ -303,7 +303,8 @@ pub(crate) enum DataCommand {
 Examples:
   formant data show
   formant data show --set data.alpha=0.1 --set data.clients=50
-  formant data show --set data.partition=pathological --set data.classes_per_client=2")]
+  formant data show --set data.partition=pathological --set data.classes_per_client=2
+  formant data show --set data.partition=shards --set data.skew=rotation")]
     Show(ExperimentArgs),
     /// Write every client's data to a file of its own, as a real client holds it
     #[command(after_help = "\
@@ -311,6 +312,27 @@ Examples:
   formant data export --out shares
   formant data export experiment.toml --out shares --set data.clients=5")]
     Export(DataExportArgs),
+    /// Write who holds which samples as JSON, to be replayed by data.partition = "file"
+    #[command(after_help = "\
+Examples:
+  formant data split --out split.json
+  formant run --set data.partition=file --set data.partition_file=split.json
+
+The file is a list of clients, each with the samples of its train, validation and test sets as
+numbers from 0 in the order of the training set. docs/DATA.md says what else is read.")]
+    Split(DataSplitArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DataSplitArgs {
+    #[command(flatten)]
+    pub(crate) experiment: ExperimentArgs,
+    /// The file to write
+    #[arg(long, value_name = "FILE")]
+    pub(crate) out: PathBuf,
+    /// Replace an existing file
+    #[arg(long)]
+    pub(crate) force: bool,
 }
 
 /// What cannot be seen from files themselves.

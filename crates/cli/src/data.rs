@@ -1,11 +1,13 @@
 //! `formant data`.
 
-use crate::args::{DataArgs, DataCommand, ExperimentArgs};
+use crate::args::{DataArgs, DataCommand, DataSplitArgs, ExperimentArgs};
 use crate::data_export::export;
 use crate::output::{colour_on_stdout, print};
 use crate::run;
+use anyhow::bail;
 use formant_data::{CATALOGUE, CatalogueEntry, data_dir, show};
 use formant_methods::Zoo;
+use formant_runtime::files::{self, Synced};
 use std::fmt::Write as _;
 use std::path::Path;
 use std::process::ExitCode;
@@ -15,6 +17,7 @@ pub(crate) fn data(args: DataArgs, zoo: &Zoo) -> anyhow::Result<ExitCode> {
         DataCommand::List { data_dir } => list(data_dir.as_deref()),
         DataCommand::Show(args) => show(&args, zoo),
         DataCommand::Export(args) => export(&args, zoo),
+        DataCommand::Split(args) => split(&args, zoo),
     }
 }
 
@@ -49,5 +52,22 @@ fn show(args: &ExperimentArgs, zoo: &Zoo) -> anyhow::Result<ExitCode> {
     let federation = run::experiment(args, &[], zoo)?.federation()?;
     let heat_map = show::heat_map(&federation, colour_on_stdout());
     print(&format!("{}\n{heat_map}", show::table(&federation)))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn split(args: &DataSplitArgs, zoo: &Zoo) -> anyhow::Result<ExitCode> {
+    if args.out.exists() && !args.force {
+        bail!(
+            "{} exists already\nhint: name another file with --out, or replace it with --force",
+            args.out.display()
+        );
+    }
+    let federation = run::experiment(&args.experiment, &[], zoo)?.federation()?;
+    files::write(&args.out, federation.to_json().as_bytes(), Synced::Content)?;
+    print(&format!(
+        "wrote the samples of {} clients to {}\n",
+        federation.clients.len(),
+        args.out.display()
+    ))?;
     Ok(ExitCode::SUCCESS)
 }

@@ -460,7 +460,7 @@ fn the_divisions_by_other_rules_are_pinned() {
     assert_eq!(held, PINNED_OTHERS);
 }
 
-const PINNED_OTHERS: [&[u32]; 3] = [&[], &[], &[]];
+const PINNED_OTHERS: [&[u32]; 3] = [&[7, 21], &[2, 3, 15, 17, 21], &[5, 9, 20, 21]];
 
 #[test]
 fn impossible_pathological_divisions_say_why() {

@@ -11,6 +11,7 @@ macro_rules! snapshot {
 
 mod certificates;
 mod devices;
+mod divisions;
 mod evaluations;
 mod exports;
 mod interruption;
