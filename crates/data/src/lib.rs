@@ -30,6 +30,7 @@
 //! every machine.
 
 mod apportionment;
+mod archive;
 mod catalogue;
 mod cifar;
 mod dataset;
@@ -43,6 +44,7 @@ mod holding;
 mod idx;
 mod images;
 mod partition;
+mod pickle;
 mod reading;
 mod repair;
 mod schema;

@@ -1,7 +1,7 @@
 //! The formats that data come in: one file each.
 
 use super::sight::Sight;
-use super::{Source, SourceOptions, Wanted, idx, image_folder, npy, npz, refusal, share};
+use super::{Source, SourceOptions, Wanted, cifar, idx, image_folder, npy, npz, refusal, share};
 use crate::DataError;
 use formant_numerics::Shape;
 use std::path::Path;
@@ -31,11 +31,13 @@ pub struct Parts {
 /// comes last.
 pub const FORMATS: &[Format] = &[
     idx::FORMAT,
+    cifar::ARCHIVE_FORMAT,
     npz::FORMAT,
     npy::FORMAT,
     share::FORMAT,
     share::FOLDER_FORMAT,
     idx::FOLDER_FORMAT,
+    cifar::FORMAT,
     image_folder::FORMAT,
 ];
 

@@ -22,8 +22,8 @@ pub(crate) fn open(name: &str, dir: Option<&Path>, split: Split) -> Result<Sourc
     };
     // Every dataset of the catalogue is kept as bytes.
     let bytes = (0..images.len()).filter_map(|i| images.bytes(i));
-    let pixels = bytes.flat_map(Cow::into_owned).collect();
-    let content = Memory { shape: images.shape(), pixels };
+    let pixels: Vec<u8> = bytes.flat_map(Cow::into_owned).collect();
+    let content = Memory { shape: images.shape(), pixels: pixels.into() };
     Ok(Source {
         shape: Some(images.shape()),
         class_names: Some(dataset.class_names),

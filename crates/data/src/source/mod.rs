@@ -5,6 +5,7 @@
 //! them all one shape; so a set may be larger than memory.
 
 mod array;
+mod cifar;
 mod fit;
 mod format;
 mod idx;
@@ -16,6 +17,7 @@ mod npz;
 mod share;
 mod sight;
 
+pub(crate) use array::opened;
 pub use fit::Fitting;
 use fit::Suitable;
 pub use format::{FORMATS, Format, Parts};
@@ -405,6 +407,6 @@ fn unknown(path: &Path, start: &[u8], image: Option<ImageFormat>) -> DataError {
 }
 
 /// The error that an input does not hold what it should.
-fn refusal(place: impl std::fmt::Display, found: String, remedy: &str) -> DataError {
+pub(crate) fn refusal(place: impl std::fmt::Display, found: String, remedy: &str) -> DataError {
     DataError::Input { place: format!("{place}"), found, remedy: remedy.into() }
 }
