@@ -48,7 +48,8 @@ pub(crate) fn read(
         let mut bytes = Vec::new();
         entry.read_to_end(&mut bytes).map_err(|error| broken(&error))?;
         if bytes.len() as u64 != size {
-            let found = format!("it is truncated: {} of the {size} bytes of {shown:?}", bytes.len());
+            let found =
+                format!("it is truncated: {} of the {size} bytes of {shown:?}", bytes.len());
             return Err(fail(found));
         }
         if members.insert(base.to_owned(), bytes).is_some() {

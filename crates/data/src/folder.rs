@@ -57,9 +57,7 @@ impl Folder {
         );
         let found =
             places.iter().find_map(|place| Self::of(entry.name, place, entry.files, &layout));
-        found.ok_or_else(|| {
-            Self::missing(entry, &places.each_ref().map(PathBuf::as_path), &layout)
-        })
+        found.ok_or_else(|| Self::missing(entry, &places.each_ref().map(PathBuf::as_path), &layout))
     }
 
     /// A folder that holds any of some files.

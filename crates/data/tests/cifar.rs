@@ -18,8 +18,10 @@ fn pixels(n: usize) -> Vec<u8> {
 
 /// A batch as Python 3 writes it in protocol 3, without what nobody needs.
 fn pickle(labels_key: &str, samples: &[(u8, usize)]) -> Vec<u8> {
-    let text = |text: &str| [b"X", &(text.len() as u32).to_le_bytes()[..], text.as_bytes()].concat();
-    let array = b"cnumpy.core.multiarray\n_reconstruct\n(cnumpy\nndarray\nK\x00\x85C\x01btR(K\x01".to_vec();
+    let text =
+        |text: &str| [b"X", &(text.len() as u32).to_le_bytes()[..], text.as_bytes()].concat();
+    let array =
+        b"cnumpy.core.multiarray\n_reconstruct\n(cnumpy\nndarray\nK\x00\x85C\x01btR(K\x01".to_vec();
     let extents = [b"M", &(samples.len() as u16).to_le_bytes()[..], b"M\x00\x0c\x86"].concat();
     let kind = [b"cnumpy\ndtype\n".to_vec(), text("u1"), b"\x89\x88\x87R\x89".to_vec()].concat();
     let content: Vec<u8> = samples.iter().flat_map(|(_, n)| pixels(*n)).collect();
@@ -153,7 +155,15 @@ fn with_test_batch(pickle: &str) -> (TempDir, PathBuf) {
 
 #[test]
 fn pickles_of_every_protocol_are_read() {
-    for pickle in ["python-2.gz", "protocol-0.gz", "protocol-1.gz", "protocol-2.gz", "protocol-3.gz", "protocol-4.gz", "protocol-5.gz"] {
+    for pickle in [
+        "python-2.gz",
+        "protocol-0.gz",
+        "protocol-1.gz",
+        "protocol-2.gz",
+        "protocol-3.gz",
+        "protocol-4.gz",
+        "protocol-5.gz",
+    ] {
         let (_root, folder) = with_test_batch(pickle);
         let dataset = read(&folder);
         assert_eq!(dataset.test.labels(), [6, 9], "{pickle}");
@@ -164,7 +174,8 @@ fn pickles_of_every_protocol_are_read() {
 #[test]
 fn classes_are_named_by_the_files() {
     let meta = |names: &[&str]| {
-        let texts = names.iter().flat_map(|name| [b"U", &[name.len() as u8][..], name.as_bytes()].concat());
+        let texts =
+            names.iter().flat_map(|name| [b"U", &[name.len() as u8][..], name.as_bytes()].concat());
         [b"\x80\x02}U\x0blabel_names](".to_vec(), texts.collect(), b"es.".to_vec()].concat()
     };
     let (root, folder) = with_test_batch("python-2.gz");
@@ -190,7 +201,10 @@ fn an_archive_of_another_set_is_not_taken_for_it() {
     let root = TempDir::new().unwrap();
     packed(&root.path().join("cifar-10-python.tar.gz"), "cifar-100-python", &cifar100(true));
     let message = Dataset::load("cifar10", Some(root.path())).unwrap_err().to_string();
-    assert!(message.contains("the files of cifar100, expected those of cifar10\nhint: "), "{message}");
+    assert!(
+        message.contains("the files of cifar100, expected those of cifar10\nhint: "),
+        "{message}"
+    );
     let other = root.path().join("photos.tar.gz");
     packed(&other, "photos", &vec![("a.png".into(), vec![1, 2, 3])]);
     let message = Dataset::read(&other, &Reading::default(), &mut |_, _| {}).unwrap_err();

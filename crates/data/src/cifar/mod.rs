@@ -86,9 +86,8 @@ pub(crate) fn load(
     let found = Found::below(entry, data_dir)?;
     let names: Vec<String> = entry.class_names.iter().map(ToString::to_string).collect();
     let [train, test] = found.parts(names.len())?;
-    let images = |part: Portion| {
-        Images::new(entry.shape, part.pixels, part.labels, entry.normalisation)
-    };
+    let images =
+        |part: Portion| Images::new(entry.shape, part.pixels, part.labels, entry.normalisation);
     Ok((images(train)?, images(test)?))
 }
 
@@ -112,7 +111,10 @@ impl Found {
     /// Finds a set of the catalogue in the data folder.
     fn below(entry: &'static CatalogueEntry, data_dir: &Path) -> Result<Self, DataError> {
         let Some(set) = SETS.iter().find(|set| set.name == entry.name) else {
-            return Err(DataError::UnknownDataset { name: entry.name.into(), known: "CIFAR".into() });
+            return Err(DataError::UnknownDataset {
+                name: entry.name.into(),
+                known: "CIFAR".into(),
+            });
         };
         let [binary, python] =
             [Version::Binary, Version::Python].map(|version| set.files(entry, version));
@@ -266,7 +268,9 @@ impl Found {
             let content = self.read(file, limit)?;
             let samples = &mut parts[part];
             match self.version {
-                Version::Binary => binary::append(&content, self.set.label_bytes, classes, samples)?,
+                Version::Binary => {
+                    binary::append(&content, self.set.label_bytes, classes, samples)?
+                }
                 Version::Python => {
                     python::append(&content, self.set.labels_key, classes, samples)?;
                 }
@@ -279,10 +283,13 @@ impl Found {
     /// in which the Python version has underscores.
     pub(crate) fn class_names(&self) -> Result<Vec<String>, DataError> {
         let known: Vec<String> = self.entry.class_names.iter().map(ToString::to_string).collect();
-        let (meta, is_there) = (self.set.meta, match &self.place {
-            Place::Folder(folder) => folder.has(self.set.meta),
-            Place::Archive(_, members) => members.borrow().contains_key(self.set.meta),
-        });
+        let (meta, is_there) = (
+            self.set.meta,
+            match &self.place {
+                Place::Folder(folder) => folder.has(self.set.meta),
+                Place::Archive(_, members) => members.borrow().contains_key(self.set.meta),
+            },
+        );
         if self.version == Version::Binary || !is_there {
             return Ok(known);
         }

@@ -30,7 +30,10 @@ pub(crate) fn append(
         [count, PIXELS] if count > 0 && pixels.kind == (b'u', 1) => count,
         _ => {
             return Err(file.malformed(
-                format!("data with the extents {:?} of {}-byte numbers", pixels.extents, pixels.kind.1),
+                format!(
+                    "data with the extents {:?} of {}-byte numbers",
+                    pixels.extents, pixels.kind.1
+                ),
                 format!("(n, {PIXELS}) bytes (uint8)"),
             ));
         }
@@ -64,7 +67,9 @@ pub(crate) fn names(file: &FileContent, key: &str) -> Result<Vec<String>, DataEr
     };
     let names = pickle.texts(names, key).map_err(fail)?;
     if names.is_empty() || names.len() > usize::from(u16::MAX) + 1 {
-        return Err(file.malformed(format!("{} names of classes", names.len()), "one for each class"));
+        return Err(
+            file.malformed(format!("{} names of classes", names.len()), "one for each class")
+        );
     }
     Ok(names)
 }

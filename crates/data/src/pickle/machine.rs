@@ -185,9 +185,8 @@ impl<'b> Machine<'b> {
                 }
             }
             other => {
-                return Err(self.fault(format!(
-                    "the instruction {other:#04x}, which plain data do not need"
-                )));
+                return Err(self
+                    .fault(format!("the instruction {other:#04x}, which plain data do not need")));
             }
         }
         Ok(())

@@ -124,7 +124,9 @@ impl<'b> Pickle<'b> {
     fn name(&self, id: Id) -> Option<Cow<'_, [u8]>> {
         let is_short = match self.node(id) {
             Node::Bytes(bytes) => bytes.len() <= MOST_NAME,
-            Node::Text(text) => return Some(text.as_bytes().into()).filter(|_| text.len() <= MOST_NAME),
+            Node::Text(text) => {
+                return Some(text.as_bytes().into()).filter(|_| text.len() <= MOST_NAME);
+            }
             // Python 3 writes bytes so in the protocols of Python 2.
             Node::Call { arguments, .. } => match self.items(*arguments)?.first() {
                 Some(content) => match self.node(*content) {

@@ -53,7 +53,8 @@ impl Pickle<'_> {
         let bytes = self.bytes(parts.bytes).ok_or_else(|| fault(parts.bytes))?;
         let claimed = extents.iter().try_fold(kind.1, |a, &b| a.checked_mul(b));
         if claimed != Some(bytes.len()) {
-            let means = claimed.map_or("more than any file has".into(), |claimed| claimed.to_string());
+            let means =
+                claimed.map_or("more than any file has".into(), |claimed| claimed.to_string());
             let wanted = format!("the {means} bytes of its extents {extents:?}");
             return Err(self.fault(parts.bytes, what, &wanted));
         }
@@ -122,7 +123,7 @@ impl Pickle<'_> {
     }
 
     /// Bytes, in any of the ways in which they are written.
-    fn bytes(&self, id: Id) -> Option<Cow<'_, [u8]>> {
+    pub(super) fn bytes(&self, id: Id) -> Option<Cow<'_, [u8]>> {
         match self.node(id) {
             Node::Bytes(bytes) => Some(Cow::Borrowed(bytes)),
             // A text of Python 2 that Python 3 has read as Latin-1 and written again.

@@ -2,9 +2,9 @@
 
 use super::format::{Format, Parts};
 use super::image_file::Files;
+use super::json::{self, Field, Objects};
 use super::sight::Sight;
 use super::{Names, Source, SourceOptions, refusal};
-use crate::source::json::{self, Field, Objects};
 use crate::{DataError, Owners};
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -66,7 +66,8 @@ fn open(root: &Path, file: &str, options: &SourceOptions) -> Result<Source, Data
     let mut annotated: HashMap<i64, (u16, Option<&str>)> = HashMap::new();
     for (nth, (image, category, owner)) in listing.annotations.iter().enumerate() {
         let Some(&class) = classes.get(category) else {
-            let found = format!("annotations[{nth}] has the category {category}, which is not listed");
+            let found =
+                format!("annotations[{nth}] has the category {category}, which is not listed");
             return Err(fail(found, again));
         };
         let (known, _) = *annotated.entry(*image).or_insert((class, owner.as_deref()));
@@ -83,7 +84,8 @@ fn open(root: &Path, file: &str, options: &SourceOptions) -> Result<Source, Data
             return Err(fail(found, "leave it out, or say what is on it"));
         };
         if !is_below(name) {
-            let found = format!("images[{nth}] is {name:?}, which is not below the folder of the file");
+            let found =
+                format!("images[{nth}] is {name:?}, which is not below the folder of the file");
             return Err(fail(found, "name pictures by paths below the folder, without .."));
         }
         let picture = root.join(name);
@@ -93,7 +95,10 @@ fn open(root: &Path, file: &str, options: &SourceOptions) -> Result<Source, Data
         if let (Some(owners), Some(key)) = (&mut owners, &options.client) {
             let Some(owner) = owner.as_deref().or(annotator) else {
                 let found = format!("neither images[{nth}] nor its annotation has {key:?}");
-                return Err(fail(found, "name the field that says whose a picture is in data.client, or remove data.client"));
+                return Err(fail(
+                    found,
+                    "name the field that says whose a picture is in data.client, or remove data.client",
+                ));
             };
             owners.add(owner);
         }
@@ -101,8 +106,15 @@ fn open(root: &Path, file: &str, options: &SourceOptions) -> Result<Source, Data
         paths.push(picture);
     }
     if let (Some(first), false) = (missing.first(), options.skip_bad) {
-        let found = format!("{} of its {} pictures are not there, such as {first}", missing.len(), paths.len());
-        return Err(fail(found, "unpack the pictures into the folder of the file, so that their paths are as it says"));
+        let found = format!(
+            "{} of its {} pictures are not there, such as {first}",
+            missing.len(),
+            paths.len()
+        );
+        return Err(fail(
+            found,
+            "unpack the pictures into the folder of the file, so that their paths are as it says",
+        ));
     }
     let owners = owners.map(json::People::into_owners);
     Ok(source(&path, paths, labels, class_names, owners, options))

@@ -1,13 +1,14 @@
 //! The JSON files of LEAF (FEMNIST and others): samples by the user whose they are.
 
+mod file;
+
 use super::format::{Format, Parts};
 use super::json::{self, People};
 use super::sight::Sight;
 use super::{Chunk, Content, Reader, Source, SourceOptions, Wanted, refusal};
-use crate::share::file_error;
 use crate::{DataError, Values};
+use file::{Found, Users};
 use formant_numerics::Shape;
-use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -83,13 +84,14 @@ fn check(file: &Path, users: &Found, length: &mut Option<usize>) -> Result<(), D
         let found = format!("it lists {listed} users, and has data of {}", users.all.len());
         return fail(found, again);
     }
+    let claimed = users.claimed();
     for user in &users.all {
-        let claimed = users.claimed(&user.name);
-        if user.lengths != user.labels.len() || claimed.is_some_and(|n| n != user.labels.len()) {
+        let claimed = claimed.get(user.name.as_str()).copied().unwrap_or(user.samples);
+        if user.samples != user.labels.len() || claimed != user.samples {
             let found = format!(
-                "the user {:?} has {} samples (x) and {} labels (y)",
+                "the user {:?} has {} samples (x) and {} labels (y) where {claimed} are announced",
                 user.name,
-                user.lengths,
+                user.samples,
                 user.labels.len()
             );
             return fail(found, again);
@@ -105,33 +107,6 @@ fn check(file: &Path, users: &Found, length: &mut Option<usize>) -> Result<(), D
         }
     }
     Ok(())
-}
-
-/// What a file holds.
-#[derive(Default)]
-struct Found {
-    all: Vec<User>,
-    listed: Option<Vec<String>>,
-    counts: Option<Vec<usize>>,
-}
-
-impl Found {
-    /// How many samples of a user the file announces.
-    fn claimed(&self, name: &str) -> Option<usize> {
-        let (listed, counts) = (self.listed.as_ref()?, self.counts.as_ref()?);
-        let place = listed.iter().position(|listed| listed == name)?;
-        counts.get(place).copied()
-    }
-}
-
-#[derive(Default)]
-struct User {
-    name: String,
-    labels: Vec<u16>,
-    /// Number of samples, and how long each is.
-    lengths: usize,
-    length: Option<usize>,
-    values: Vec<f32>,
 }
 
 /// Samples in several files.
@@ -166,12 +141,20 @@ struct FileByFile {
     next: usize,
 }
 
+impl FileByFile {
+    fn fewer(&self) -> DataError {
+        let last = self.files.last().map_or(String::new(), |file| file.display().to_string());
+        let found = format!("only {} samples are left: the files have changed", self.next);
+        refusal(last, found, "try again once nobody writes to them")
+    }
+}
+
 impl Reader for FileByFile {
     fn read(&mut self, most: usize, chunk: &mut Chunk) -> Result<(), DataError> {
         let mut left = most;
         while left > 0 {
             if self.used == self.values.len() {
-                let Some(path) = self.files.get(self.file) else { return Ok(()) };
+                let Some(path) = self.files.get(self.file) else { return Err(self.fewer()) };
                 let users = json::read(path, Users { keep: true })?;
                 check(path, &users, &mut Some(self.length))?;
                 self.values = users.all.into_iter().flat_map(|user| user.values).collect();
@@ -185,45 +168,5 @@ impl Reader for FileByFile {
             (self.used, self.next, left) = (end, self.next + count, left - count);
         }
         Ok(())
-    }
-}
-
-/// Reads a file; the samples themselves only if they are kept.
-#[derive(Clone, Copy)]
-struct Users {
-    keep: bool,
-}
-
-impl<'de> DeserializeSeed<'de> for Users {
-    type Value = Found;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Found, D::Error> {
-        deserializer.deserialize_map(self)
-    }
-}
-
-impl<'de> Visitor<'de> for Users {
-    type Value = Found;
-
-    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("users and user_data")
-    }
-
-    fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<Found, M::Error> {
-        let (mut found, mut any) = (Found::default(), false);
-        while let Some(key) = map.next_key::<String>()? {
-            match key.as_str() {
-                "users" => found.listed = Some(map.next_value()?),
-                "num_samples" => found.counts = Some(map.next_value()?),
-                "user_data" => {
-                    any = true;
-                    map.next_value_seed(People2 { keep: self.keep, all: &mut found.all })?;
-                }
-                _ => {
-                    map.next_value::<IgnoredAny>()?;
-                }
-            }
-        }
-        if any { Ok(found) } else { Err(M::Error::missing_field("user_data")) }
     }
 }
