@@ -43,8 +43,7 @@ pub fn feed(target: &str, bytes: &[u8]) {
     BENCH.with(|bench| {
         let bench = bench.get_or_init(|| {
             let (_, name, file) = *TARGETS.iter().find(|(name, ..)| *name == target).unwrap();
-            // A file in memory, where there is such a place, is many times as fast.
-            let folder = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
+            let folder = examples::scratch();
             let all = examples::examples();
             let path = all.iter().find(|e| e.name == name).unwrap().write(folder.path());
             Bench { folder, path, file }

@@ -47,9 +47,8 @@ type Files = Vec<(String, Vec<u8>)>;
 /// The files of CIFAR-10 with two pictures a batch, binary or Python.
 fn cifar10(python: bool) -> Files {
     let samples = |batch: usize| [(batch as u8, batch), (9 - batch as u8, batch + 10)];
-    let content = |batch| match python {
-        true => pickle("labels", &samples(batch)),
-        false => records(1, &samples(batch)),
+    let content = |batch| {
+        if python { pickle("labels", &samples(batch)) } else { records(1, &samples(batch)) }
     };
     let end = if python { "" } else { ".bin" };
     let train = (1..=5).map(|batch| (format!("data_batch_{batch}{end}"), content(batch)));
@@ -58,9 +57,8 @@ fn cifar10(python: bool) -> Files {
 
 fn cifar100(python: bool) -> Files {
     let samples = [[(99, 1), (0, 2), (42, 3)], [(7, 4), (8, 5), (9, 6)]];
-    let content = |part: usize| match python {
-        true => pickle("fine_labels", &samples[part]),
-        false => records(2, &samples[part]),
+    let content = |part: usize| {
+        if python { pickle("fine_labels", &samples[part]) } else { records(2, &samples[part]) }
     };
     let end = if python { "" } else { ".bin" };
     vec![(format!("train{end}"), content(0)), (format!("test{end}"), content(1))]

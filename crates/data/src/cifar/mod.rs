@@ -95,16 +95,15 @@ impl Set {
     fn entry(&self) -> Result<&'static CatalogueEntry, DataError> {
         CatalogueEntry::named(self.name)
     }
+}
 
-    /// The files of a version, the test file last.
-    fn files(&self, entry: &CatalogueEntry, version: Version) -> Vec<&'static str> {
-        let python = |file: &'static str| file.strip_suffix(".bin").unwrap_or(file);
-        let name = |file: &&'static str| match version {
-            Version::Binary => *file,
-            Version::Python => python(file),
-        };
-        entry.files.iter().map(name).collect()
-    }
+/// The files of a version, the test file last.
+fn files(entry: &CatalogueEntry, version: Version) -> Vec<&'static str> {
+    let name = |file: &&'static str| match version {
+        Version::Binary => *file,
+        Version::Python => file.strip_suffix(".bin").unwrap_or(file),
+    };
+    entry.files.iter().map(name).collect()
 }
 
 impl Found {
@@ -117,7 +116,7 @@ impl Found {
             });
         };
         let [binary, python] =
-            [Version::Binary, Version::Python].map(|version| set.files(entry, version));
+            [Version::Binary, Version::Python].map(|version| files(entry, version));
         let layout = format!(
             "expected layout: {}/{{{}}} as torchvision leaves it, {}/{{{}}} (each plain or .gz, or directly in the \
              data folder), or the archive {} or {} as it is, below the folder that --data-dir or FORMANT_DATA \
@@ -161,7 +160,7 @@ impl Found {
         for set in &SETS {
             for version in [Version::Binary, Version::Python] {
                 let entry = set.entry()?;
-                let files = set.files(entry, version);
+                let files = files(entry, version);
                 let there = |file: &str| holds(file) || holds(&format!("{file}.gz"));
                 // A single file called "train" may be anything.
                 let is_it = match (version, set.label_bytes) {
@@ -192,7 +191,7 @@ impl Found {
         for set in &SETS {
             let entry = set.entry()?;
             for version in [Version::Binary, Version::Python] {
-                for (nth, file) in set.files(entry, version).into_iter().enumerate() {
+                for (nth, file) in files(entry, version).into_iter().enumerate() {
                     let part = usize::from(nth + 1 == entry.files.len());
                     limits.insert(file, most_bytes(set, entry, version, part));
                 }
@@ -203,7 +202,7 @@ impl Found {
         for set in &SETS {
             let entry = set.entry()?;
             for version in [Version::Binary, Version::Python] {
-                let files = set.files(entry, version);
+                let files = files(entry, version);
                 if files.iter().any(|file| members.contains_key(*file)) {
                     let place = Place::Archive(path.into(), RefCell::new(members));
                     let remedy = "fetch the archive again".to_owned();
@@ -261,7 +260,7 @@ impl Found {
     /// Training and test samples, in the order of the files. The last file is the test file.
     pub(crate) fn parts(&self, classes: usize) -> Result<[Portion; 2], DataError> {
         let mut parts = [Portion::default(), Portion::default()];
-        let files = self.set.files(self.entry, self.version);
+        let files = files(self.entry, self.version);
         for (nth, file) in files.iter().enumerate() {
             let part = usize::from(nth + 1 == files.len());
             let limit = most_bytes(self.set, self.entry, self.version, part);
@@ -269,7 +268,7 @@ impl Found {
             let samples = &mut parts[part];
             match self.version {
                 Version::Binary => {
-                    binary::append(&content, self.set.label_bytes, classes, samples)?
+                    binary::append(&content, self.set.label_bytes, classes, samples)?;
                 }
                 Version::Python => {
                     python::append(&content, self.set.labels_key, classes, samples)?;
@@ -298,7 +297,7 @@ impl Found {
         Ok(if alike { known } else { names })
     }
 
-    /// Where it is.
+    /// What the format is called.
     pub(crate) fn version(&self) -> &'static str {
         match self.version {
             Version::Binary => "CIFAR (binary)",

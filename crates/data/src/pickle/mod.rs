@@ -167,20 +167,14 @@ impl<'b> Pickle<'b> {
 
     /// A list of whole numbers, or an array of them.
     pub(crate) fn wholes(&self, id: Id, what: &str) -> Result<Vec<i64>, Fault> {
-        match self.items(id) {
-            Some(items) => {
-                let whole = |item: &Id| {
-                    let value = self.whole(*item);
-                    value.ok_or_else(|| self.fault(*item, what, "a whole number"))
-                };
-                items.iter().map(whole).collect()
-            }
-            None => {
-                let array = self.array(id, what)?;
-                array
-                    .wholes()
-                    .ok_or_else(|| self.fault(id, what, "a list or an array of whole numbers"))
-            }
+        if let Some(items) = self.items(id) {
+            let whole = |item: &Id| {
+                let value = self.whole(*item);
+                value.ok_or_else(|| self.fault(*item, what, "a whole number"))
+            };
+            return items.iter().map(whole).collect();
         }
+        let numbers = self.array(id, what)?.wholes();
+        numbers.ok_or_else(|| self.fault(id, what, "a list or an array of whole numbers"))
     }
 }

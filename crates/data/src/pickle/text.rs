@@ -43,16 +43,8 @@ pub(crate) fn raw_unicode(line: &[u8]) -> String {
         };
         let digits = line.get(at + 2..at + 2 + wide).filter(|_| wide > 0);
         let escaped = digits.and_then(hexadecimal).and_then(char::from_u32);
-        match escaped {
-            Some(character) => {
-                text.push(character);
-                at += 2 + wide;
-            }
-            None => {
-                text.push(char::from(byte));
-                at += 1;
-            }
-        }
+        text.push(escaped.unwrap_or(char::from(byte)));
+        at += if escaped.is_some() { 2 + wide } else { 1 };
     }
     text
 }

@@ -135,15 +135,12 @@ pub(crate) struct People {
 impl People {
     /// The next sample is somebody's.
     pub(crate) fn add(&mut self, name: &str) {
-        let place = match self.places.get(name) {
-            Some(place) => *place,
-            None => {
-                let place = self.names.len() as u32;
-                self.places.insert(name.to_owned(), place);
-                self.names.push(name.to_owned());
-                place
-            }
-        };
+        let next = self.names.len() as u32;
+        let place = self.places.get(name).copied().unwrap_or(next);
+        if place == next {
+            self.places.insert(name.to_owned(), place);
+            self.names.push(name.to_owned());
+        }
         self.of.push(place);
     }
 

@@ -1,7 +1,7 @@
 //! Small files that unfold to gigabytes, or claim to.
 
 use crate::attempt;
-use crate::examples::{gzip, idx, npy, npz, put, tar};
+use crate::examples::{gzip, idx, npy, npz, put, scratch, tar};
 use std::io::{Cursor, Write};
 use tar::EntryType::Regular;
 use zip::CompressionMethod;
@@ -17,7 +17,7 @@ fn bomb(start: &[u8]) -> Vec<u8> {
 
 /// The error of a folder with these files.
 fn refused(files: &[(&str, &[u8])], open: &str) -> String {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = scratch();
     for (name, bytes) in files {
         put(folder.path(), name, bytes);
     }

@@ -8,6 +8,7 @@ use image::{DynamicImage, ImageFormat, RgbImage};
 use std::fs;
 use std::io::{Cursor, Write};
 use std::path::{Path, PathBuf};
+use tempfile::TempDir;
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipWriter};
 
@@ -31,6 +32,11 @@ impl Example {
         }
         if self.open.is_empty() { folder.into() } else { folder.join(self.open) }
     }
+}
+
+/// A folder for a moment: in memory where there is such a place, because thousands of files are written.
+pub(crate) fn scratch() -> TempDir {
+    tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap()
 }
 
 /// Writes one file of a folder.

@@ -10,25 +10,20 @@ mod memory;
 mod mutations;
 mod tales;
 
-use examples::{Example, examples};
+use examples::{Example, examples, scratch};
 use formant_data::{Dataset, FORMATS, Format, Reading};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
-use std::time::{Duration, Instant};
 
 /// What reading a small file may take, whatever it claims. A picture may take 512 MiB, other samples 256.
 const MOST_MEMORY: usize = 600 << 20;
-/// Far more than anything takes.
-const MOST_TIME: Duration = Duration::from_secs(30);
 
 /// Reads data; what goes wrong must be an error that names a file below `folder` and a remedy.
 fn attempt(folder: &Path, path: &Path, case: &str) -> Result<Dataset, String> {
     // So that nothing valid is refused, and nothing that is merely claimed is taken.
     let reading = Reading { memory: Some(64 << 20), ..Reading::default() };
-    let begin = Instant::now();
     let work = || Dataset::read(path, &reading, &mut |_, _| {});
     let (read, most) = memory::most_during(|| catch_unwind(AssertUnwindSafe(work)));
-    assert!(begin.elapsed() < MOST_TIME, "{case} took {:?}", begin.elapsed());
     assert!(most < MOST_MEMORY, "{case} took {} MiB", most >> 20);
     let read = read.unwrap_or_else(|_| panic!("{case} panicked"));
     read.map_err(|error| {
@@ -43,7 +38,7 @@ fn attempt(folder: &Path, path: &Path, case: &str) -> Result<Dataset, String> {
 fn there_is_an_example_of_every_format_and_it_is_read() {
     let examples = examples();
     for example in &examples {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = scratch();
         let path = example.write(folder.path());
         assert_eq!(Format::at(&path).unwrap().name, example.format, "{}", example.name);
         let read = attempt(folder.path(), &path, example.name).unwrap();
@@ -63,7 +58,7 @@ struct Bench<'e> {
 
 impl<'e> Bench<'e> {
     fn new(example: &'e Example) -> Self {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = scratch();
         let path = example.write(folder.path());
         Self { example, folder, path }
     }

@@ -133,7 +133,7 @@ impl Dice {
 fn random_changes_do_no_harm() {
     let dice = std::cell::RefCell::new(Dice(13));
     each(|bench, file, bytes| {
-        for round in 0..150 {
+        for round in 0..300 {
             let mut bytes = bytes.to_vec();
             dice.borrow_mut().mutate(&mut bytes);
             let _ = bench.with(file, &bytes, &format!("random change {round}"));

@@ -1,7 +1,7 @@
 //! What is well-formed and wrong all the same.
 
 use crate::attempt;
-use crate::examples::{cifar10, examples, leaf, listing, pickle, picture, put};
+use crate::examples::{cifar10, examples, leaf, listing, pickle, picture, put, scratch};
 use formant_data::{Dataset, Reading, SourceOptions};
 use image::ImageFormat;
 use std::path::Path;
@@ -15,7 +15,7 @@ fn refused(folder: &Path) -> String {
 
 /// An example of a format with one file replaced.
 fn with(name: &str, file: &str, bytes: &[u8]) -> tempfile::TempDir {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = scratch();
     let all = examples();
     all.iter().find(|example| example.name == name).unwrap().write(folder.path());
     put(folder.path(), file, bytes);
@@ -53,7 +53,7 @@ fn labels_out_of_range_are_named() {
 
 #[test]
 fn a_pickle_that_would_run_something_runs_nothing() {
-    let marker = tempfile::tempdir().unwrap();
+    let marker = scratch();
     let path = marker.path().join("it-ran");
     let code = format!("cposix\nsystem\n(S'touch {}'\ntR.", path.display());
     let folder = with("CIFAR-10, Python", "data_batch_2", code.as_bytes());
@@ -79,7 +79,7 @@ fn a_pickle_that_would_run_something_runs_nothing() {
 
 #[test]
 fn an_absent_batch_is_named() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = scratch();
     for (name, bytes) in cifar10(|n| pickle("labels", &[n]), "").iter().skip(1) {
         put(folder.path(), name, bytes);
     }
@@ -91,7 +91,7 @@ fn an_absent_batch_is_named() {
 #[cfg(unix)]
 fn links_that_lead_back_are_followed_once() {
     use std::os::unix::fs::symlink;
-    let folder = tempfile::tempdir().unwrap();
+    let folder = scratch();
     for name in ["cats/0.png", "cats/1.png", "dogs/0.png", "dogs/1.png"] {
         put(folder.path(), name, &picture(ImageFormat::Png, 3));
     }

@@ -19,9 +19,8 @@ pub(crate) const FORMAT: Format = Format {
     name: "LEAF",
     summary: "train/*.json and test/*.json with users and their samples: user_data: {USER: {x, y}}",
     is_it: |sight| {
-        let json = |name: &String| name.ends_with(".json");
         let below = sight.holds("train/").then(|| Sight::of(&sight.path.join("train")));
-        matches!(below, Some(Ok(train)) if train.entries.iter().any(json))
+        matches!(below, Some(Ok(train)) if train.entries.iter().any(is_json))
     },
     open: |sight, options| {
         let train = open(&sight.path.join("train"), options)?;
@@ -39,7 +38,7 @@ fn open(folder: &Path, options: &SourceOptions) -> Result<Source, DataError> {
         ));
     }
     let sight = Sight::of(folder)?;
-    let names = sight.entries.iter().filter(|name| name.ends_with(".json"));
+    let names = sight.entries.iter().filter(|name| is_json(name));
     let files: Vec<PathBuf> = names.map(|name| folder.join(name)).collect();
     let (mut labels, mut people, mut length) = (Vec::new(), People::default(), None);
     for file in &files {
@@ -63,6 +62,10 @@ fn open(folder: &Path, options: &SourceOptions) -> Result<Source, DataError> {
         owners: Some(people.into_owners()),
         ..Source::new(origin, "LEAF", count, Ok(labels), content)
     })
+}
+
+fn is_json(name: &String) -> bool {
+    Path::new(name).extension().is_some_and(|end| end.eq_ignore_ascii_case("json"))
 }
 
 /// A square of 16x16 or more is a grey picture; all else are features.
