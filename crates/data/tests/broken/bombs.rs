@@ -125,7 +125,7 @@ fn a_packed_batch_of_cifar_is_not_unpacked_without_end() {
 #[test]
 fn a_pickle_that_multiplies_is_refused() {
     // A long text, used again and again; a list in a list in a list; a program without end.
-    let text = [&b"\x80\x04X\x00\x00\x10\x00"[..], &[b'a'; 1 << 20], b"\x94"].concat();
+    let text = [&b"\x80\x04X\x00\x00\x10\x00"[..], &vec![b'a'; 1 << 20], b"\x94"].concat();
     let many = |step: &[u8], count: usize| [&text[..], &step.repeat(count), b"."].concat();
     let names = [
         &b"\x80\x02}U\x0blabel_names(X\x00\x10\x00\x00"[..],

@@ -200,21 +200,11 @@ fn packed(folder: &str, files: &[(String, Vec<u8>)]) -> Vec<u8> {
 
 /// One or more of every format.
 pub(crate) fn examples() -> Vec<Example> {
+    [of_idx(), of_numpy(), of_shares(), of_cifar(), of_trees()].into_iter().flatten().collect()
+}
+
+fn of_idx() -> Vec<Example> {
     let (images, labels) = (idx(&[6, 2, 3], &pixels(36)), idx(&[6], &[0, 1, 2, 0, 1, 2]));
-    let rows: Vec<u8> = (0..24).flat_map(|i| (i as f32 / 8.0).to_le_bytes()).collect();
-    let (rows, classes) = (npy("<f4", &[6, 4], &rows), npy("|u1", &[6], &[0, 1, 0, 1, 0, 1]));
-    let pictures = npy("|u1", &[6, 5, 6, 3], &pixels(540));
-    let record = |n: u8| [vec![n], pixels(3_072)].concat();
-    let python = || cifar10(|n| pickle("labels", &[n]), "");
-    let hundred = || {
-        named(vec![
-            ("train", pickle("fine_labels", &[99, 7])),
-            ("test", pickle("fine_labels", &[42])),
-        ])
-    };
-    let (png, jpeg) =
-        (|shade| picture(ImageFormat::Png, shade), |shade| picture(ImageFormat::Jpeg, shade));
-    let birds = ["birds/0.jpg", "birds/1.jpg", "birds/2.png"];
     vec![
         Example {
             format: "IDX",
@@ -245,6 +235,14 @@ pub(crate) fn examples() -> Vec<Example> {
                 ("t10k-labels-idx1-ubyte", labels),
             ]),
         },
+    ]
+}
+
+fn of_numpy() -> Vec<Example> {
+    let rows: Vec<u8> = (0..24).flat_map(|i| (i as f32 / 8.0).to_le_bytes()).collect();
+    let (rows, classes) = (npy("<f4", &[6, 4], &rows), npy("|u1", &[6], &[0, 1, 0, 1, 0, 1]));
+    let pictures = npy("|u1", &[6, 5, 6, 3], &pixels(540));
+    vec![
         Example {
             format: "NumPy archive",
             name: "NumPy archive, stored",
@@ -277,6 +275,11 @@ pub(crate) fn examples() -> Vec<Example> {
             open: "x.npy",
             files: named(vec![("x.npy", rows), ("y.npy", classes)]),
         },
+    ]
+}
+
+fn of_shares() -> Vec<Example> {
+    vec![
         Example {
             format: "share",
             name: "share",
@@ -292,6 +295,17 @@ pub(crate) fn examples() -> Vec<Example> {
                 ("b.safetensors", share(&[1, 1, 2])),
             ]),
         },
+    ]
+}
+
+fn of_cifar() -> Vec<Example> {
+    let record = |n: u8| [vec![n], pixels(3_072)].concat();
+    let python = || cifar10(|n| pickle("labels", &[n]), "");
+    let hundred = || {
+        let [train, test] = [&[99, 7][..], &[42]].map(|labels| pickle("fine_labels", labels));
+        named(vec![("train", train), ("test", test)])
+    };
+    vec![
         Example {
             format: "CIFAR",
             name: "CIFAR-10, Python",
@@ -326,6 +340,15 @@ pub(crate) fn examples() -> Vec<Example> {
                 tar(&[member(0, "cifar-100-python/train"), member(1, "cifar-100-python/test")])
             })]),
         },
+    ]
+}
+
+/// Pictures and JSON files in folders.
+fn of_trees() -> Vec<Example> {
+    let png = |shade| picture(ImageFormat::Png, shade);
+    let jpeg = |shade| picture(ImageFormat::Jpeg, shade);
+    let birds = ["birds/0.jpg", "birds/1.jpg", "birds/2.png"];
+    vec![
         Example {
             format: "iNaturalist",
             name: "iNaturalist",

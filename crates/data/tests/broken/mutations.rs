@@ -79,7 +79,8 @@ fn what_is_not_the_file_at_all_is_refused() {
         for (case, broken) in cases {
             let read = bench.with(file, &broken, case);
             // Records without a header hold whatever they hold.
-            let harmless = file.ends_with(".bin") && case != "nothing in it" && case != "text";
+            let records = bench.example.name == "CIFAR-10, binary";
+            let harmless = records && case != "nothing in it" && case != "text";
             assert!(read.is_err() || harmless, "{}, {file}: {case}", bench.example.name);
         }
         let path = bench.folder.path().join(file);
