@@ -36,8 +36,8 @@ pub(crate) enum Format {
     Embedded,
     /// Images and labels in separate files.
     Idx,
-    /// One record per image: label bytes, of which the last is the class, then pixels.
-    Cifar { label_bytes: usize },
+    /// The binary or the Python version of CIFAR, unpacked or not.
+    Cifar,
 }
 
 /// Every dataset that [`Dataset::load`](crate::Dataset::load) knows.
@@ -85,7 +85,7 @@ pub const CATALOGUE: &[CatalogueEntry] = &[
     },
     CatalogueEntry {
         name: "cifar10",
-        summary: "60,000 colour photographs of 10 kinds of thing (binary version)",
+        summary: "60,000 colour photographs of 10 kinds of thing",
         shape: Shape::new(3, 32, 32),
         classes: 10,
         class_names: CIFAR10_CLASSES,
@@ -103,12 +103,12 @@ pub const CATALOGUE: &[CatalogueEntry] = &[
             "data_batch_5.bin",
             "test_batch.bin",
         ],
-        format: Format::Cifar { label_bytes: 1 },
+        format: Format::Cifar,
         most_samples: [10_000, 10_000],
     },
     CatalogueEntry {
         name: "cifar100",
-        summary: "60,000 colour photographs of 100 kinds of thing (binary version, fine labels)",
+        summary: "60,000 colour photographs of 100 kinds of thing (fine labels)",
         shape: Shape::new(3, 32, 32),
         classes: 100,
         class_names: CIFAR100_CLASSES,
@@ -119,7 +119,7 @@ pub const CATALOGUE: &[CatalogueEntry] = &[
         ],
         folder: "cifar-100-binary",
         files: &["train.bin", "test.bin"],
-        format: Format::Cifar { label_bytes: 2 },
+        format: Format::Cifar,
         most_samples: [50_000, 10_000],
     },
 ];

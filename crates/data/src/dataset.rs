@@ -45,7 +45,8 @@ pub struct Owners {
 
 impl Dataset {
     /// Reads a set of the [`CATALOGUE`](crate::CATALOGUE) from [`data_dir`], where its files may
-    /// lie in torchvision's layout or directly in the folder, plain or compressed with gzip.
+    /// lie in torchvision's layout or directly in the folder, plain or compressed with gzip. CIFAR may be
+    /// the binary or the Python version, unpacked or as the archive that is handed out.
     ///
     /// ```
     /// let digits = formant_data::Dataset::load("mnist-small", None)?;
@@ -54,11 +55,11 @@ impl Dataset {
     /// ```
     pub fn load(name: &str, data_dir: Option<&Path>) -> Result<Self, DataError> {
         let entry = CatalogueEntry::named(name)?;
-        let open = || Folder::open(entry, &self::data_dir(data_dir));
+        let data_dir = self::data_dir(data_dir);
         let (train, test) = match &entry.format {
             Format::Embedded => embedded::load(entry)?,
-            Format::Idx => idx::load(entry, &open()?)?,
-            Format::Cifar { label_bytes } => cifar::load(entry, &open()?, *label_bytes)?,
+            Format::Idx => idx::load(entry, &Folder::open(entry, &data_dir)?)?,
+            Format::Cifar => cifar::load(entry, &data_dir)?,
         };
         let class_names = entry.class_names.iter().map(ToString::to_string).collect();
         Self::from_parts(entry.name, class_names, train, test)

@@ -18,7 +18,7 @@ pub enum DataError {
     },
 
     /// A file of a dataset is in none of the places where it may be.
-    #[error("{dataset}: the file {file} is absent; looked for it in {looked_in}; {remedy}")]
+    #[error("{dataset}: the file {file} is absent; looked for it in {looked_in}\nhint: {remedy}")]
     Missing {
         /// The set that needs the file.
         dataset: &'static str,
@@ -31,7 +31,7 @@ pub enum DataError {
     },
 
     /// Something that is not a regular file stands where a file should.
-    #[error("{path} is {found}, expected a regular file; {remedy}", path = .path.display())]
+    #[error("{path} is {found}, expected a regular file\nhint: {remedy}", path = .path.display())]
     NotAFile {
         /// Where it stands.
         path: PathBuf,
@@ -42,7 +42,7 @@ pub enum DataError {
     },
 
     /// The operating system refused to read a file.
-    #[error("{path} cannot be read: {source}; {remedy}", path = .path.display())]
+    #[error("{path} cannot be read: {source}\nhint: {remedy}", path = .path.display())]
     Unreadable {
         /// The file.
         path: PathBuf,
@@ -53,7 +53,7 @@ pub enum DataError {
     },
 
     /// A file does not hold what its format promises.
-    #[error("{file} is malformed: found {found}, expected {expected}; {remedy}")]
+    #[error("{file} is malformed: found {found}, expected {expected}\nhint: {remedy}")]
     Malformed {
         /// The file.
         file: String,

@@ -55,20 +55,40 @@ impl Folder {
             entry.files.join(", "),
             data_dir.display()
         );
-        for place in &places {
-            if entry.files.iter().any(|file| candidates(place, file).iter().any(|p| exists(p))) {
-                return Ok(Self { dataset: entry.name, path: place.clone(), layout });
-            }
-        }
-        Err(DataError::Missing {
+        let found =
+            places.iter().find_map(|place| Self::of(entry.name, place, entry.files, &layout));
+        found.ok_or_else(|| Self::missing(entry, &places.each_ref().map(PathBuf::as_path), &layout))
+    }
+
+    /// A folder that holds any of some files.
+    pub(crate) fn of(
+        dataset: &'static str,
+        path: &Path,
+        files: &[&str],
+        layout: &str,
+    ) -> Option<Self> {
+        let folder = Self { dataset, path: path.into(), layout: layout.into() };
+        files.iter().any(|file| folder.has(file)).then_some(folder)
+    }
+
+    /// Whether it holds a file, plain or compressed.
+    pub(crate) fn has(&self, file: &str) -> bool {
+        candidates(&self.path, file).iter().any(|path| exists(path))
+    }
+
+    /// The error that none of some places holds a dataset.
+    pub(crate) fn missing(
+        entry: &'static CatalogueEntry,
+        places: &[&Path],
+        layout: &str,
+    ) -> DataError {
+        let places: Vec<String> = places.iter().map(|place| described(place)).collect();
+        DataError::Missing {
             dataset: entry.name,
             file: entry.files.first().copied().unwrap_or_default(),
-            looked_in: places.each_ref().map(|place| described(place)).join(" and "),
-            remedy: format!(
-                "put the files there or name their folder; {layout}{}",
-                twin(data_dir, entry)
-            ),
-        })
+            looked_in: places.join(" and "),
+            remedy: format!("put the files there or name their folder; {layout}"),
+        }
     }
 
     /// Reads a file, plain or compressed, of at most `limit` bytes when decompressed.
@@ -161,6 +181,24 @@ impl FileContent {
     }
 }
 
+impl FileContent {
+    /// The error that this may be a file of IDX, but not one of the set that it is taken for.
+    pub(crate) fn another(&self, found: String, expected: String) -> DataError {
+        let folder = Path::new(&self.name).parent().unwrap_or(Path::new(""));
+        let folder = folder.display();
+        DataError::Malformed {
+            file: self.name.clone(),
+            found,
+            expected,
+            remedy: format!(
+                "to train on IDX files of any shape and number of classes, set data.source = \"{folder}\"; \
+                 otherwise {}",
+                self.remedy
+            ),
+        }
+    }
+}
+
 fn candidates(folder: &Path, file: &str) -> [PathBuf; 2] {
     [folder.join(file), folder.join(format!("{file}.gz"))]
 }
@@ -174,21 +212,6 @@ fn exists(path: &Path) -> bool {
 fn described(folder: &Path) -> String {
     let remark = if folder.is_dir() { "" } else { " (no such folder)" };
     format!("{}{remark}", folder.display())
-}
-
-/// CIFAR comes in a Python version too, which torchvision downloads and which is easily mistaken
-/// for the binary one.
-fn twin(data_dir: &Path, entry: &CatalogueEntry) -> String {
-    let twin = match entry.folder {
-        "cifar-10-batches-bin" => "cifar-10-batches-py",
-        "cifar-100-binary" => "cifar-100-python",
-        _ => return String::new(),
-    };
-    if data_dir.join(twin).is_dir() {
-        format!("; {twin} is there, but it is the Python version: Formant reads the binary version")
-    } else {
-        String::new()
-    }
 }
 
 #[cfg(test)]

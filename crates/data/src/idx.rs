@@ -73,7 +73,7 @@ fn image_count(file: &FileContent, shape: Shape) -> Result<u32, DataError> {
     let [magic, count, height, width] = words(file, "images")?;
     check_magic(file, magic, IMAGE_MAGIC, "IDX images")?;
     if (height as usize, width as usize) != (shape.height, shape.width) {
-        return Err(file.malformed(
+        return Err(file.another(
             format!("images of {height}x{width} pixels"),
             format!("{}x{}", shape.height, shape.width),
         ));
@@ -88,7 +88,7 @@ fn label_count(file: &FileContent, classes: usize) -> Result<u32, DataError> {
     check_length(file, LABEL_HEADER, count, 1, "labels")?;
     let labels = &file.bytes[LABEL_HEADER..];
     match labels.iter().position(|&label| usize::from(label) >= classes) {
-        Some(i) => Err(file.malformed(
+        Some(i) => Err(file.another(
             format!("the label {} at position {i}", labels[i]),
             format!("labels from 0 to {}", classes - 1),
         )),

@@ -30,6 +30,7 @@
 //! every machine.
 
 mod apportionment;
+mod archive;
 mod catalogue;
 mod cifar;
 mod dataset;
@@ -50,6 +51,7 @@ mod mapped;
 mod natural;
 mod own;
 mod partition;
+mod pickle;
 mod reading;
 mod repair;
 mod schema;

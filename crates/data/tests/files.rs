@@ -270,9 +270,41 @@ fn every_broken_cifar_file_is_named_with_its_fault() {
 }
 
 #[test]
-fn the_python_version_of_cifar_is_pointed_out() {
+fn every_form_of_cifar_that_would_work_is_listed() {
     let root = TempDir::new().unwrap();
     fs::create_dir(root.path().join("cifar-10-batches-py")).unwrap();
     let error = Dataset::load("cifar10", Some(root.path())).unwrap_err();
-    assert_message(&error, root.path(), &["cifar-10-batches-py", "binary version"]);
+    let forms = [
+        "cifar-10-batches-py/{data_batch_1, ",
+        "cifar-10-batches-bin/{data_batch_1.bin, ",
+        "cifar-10-python.tar.gz",
+        "cifar-10-binary.tar.gz",
+    ];
+    assert_message(&error, root.path(), &forms);
+    // What is there in part is what was meant.
+    fs::write(root.path().join("cifar-10-batches-py/data_batch_1"), b"N.").unwrap();
+    let error = Dataset::load("cifar10", Some(root.path())).unwrap_err();
+    let path = root.path().join("cifar-10-batches-py/data_batch_1");
+    assert_message(&error, &path, &["None instead of a dictionary at byte 0"]);
+}
+
+#[test]
+fn idx_files_of_another_shape_are_told_how_they_can_be_used() {
+    for (file, bytes) in [
+        (
+            TRAIN_IMAGES,
+            [[0x803, 4, 64, 64].map(u32::to_be_bytes).concat(), vec![0; 4 << 12]].concat(),
+        ),
+        (TRAIN_LABELS, idx_labels(&[3, 1, 4, 61])),
+    ] {
+        let fixture = Fixture::new("MNIST/raw");
+        fixture.put(file, &bytes);
+        let error = fixture.load("mnist").unwrap_err();
+        let remedy = format!("set data.source = \"{}\"", fixture.raw.display());
+        assert_message(
+            &error,
+            &fixture.raw.join(file),
+            &["hint: to train on IDX files of any shape", &remedy],
+        );
+    }
 }

@@ -1,7 +1,10 @@
 //! The formats that data come in: one file each.
 
 use super::sight::Sight;
-use super::{Source, SourceOptions, Wanted, idx, image_folder, mapped, npy, npz, refusal, share};
+use super::{
+    Source, SourceOptions, Wanted, cifar, idx, image_folder, inaturalist, leaf, mapped, npy, npz,
+    refusal, share,
+};
 use crate::DataError;
 use formant_numerics::Shape;
 use std::path::Path;
@@ -32,11 +35,15 @@ pub struct Parts {
 pub const FORMATS: &[Format] = &[
     mapped::FORMAT,
     idx::FORMAT,
+    cifar::ARCHIVE_FORMAT,
     npz::FORMAT,
     npy::FORMAT,
     share::FORMAT,
     share::FOLDER_FORMAT,
     idx::FOLDER_FORMAT,
+    cifar::FORMAT,
+    inaturalist::FORMAT,
+    leaf::FORMAT,
     image_folder::FORMAT,
 ];
 
@@ -157,6 +164,11 @@ fn numbered(count: usize) -> Vec<String> {
 }
 
 impl Format {
+    /// The format of what is at a path.
+    pub fn at(path: &Path) -> Result<&'static Self, DataError> {
+        Self::of(&Sight::of(path)?)
+    }
+
     /// The format of what is there.
     pub(crate) fn of(sight: &Sight) -> Result<&'static Self, DataError> {
         FORMATS.iter().find(|format| (format.is_it)(sight)).ok_or_else(|| sight.unknown())

@@ -5,18 +5,23 @@
 //! them all one shape; so a set may be larger than memory.
 
 mod array;
+mod cifar;
 mod fit;
 mod format;
 mod idx;
 mod image_file;
 mod image_folder;
+mod inaturalist;
+mod json;
 mod known;
+mod leaf;
 mod mapped;
 mod npy;
 mod npz;
 mod share;
 mod sight;
 
+pub(crate) use array::opened;
 pub use fit::Fitting;
 use fit::Suitable;
 pub(crate) use format::Classes;
@@ -415,6 +420,6 @@ fn unknown(path: &Path, start: &[u8], image: Option<ImageFormat>) -> DataError {
 }
 
 /// The error that an input does not hold what it should.
-fn refusal(place: impl std::fmt::Display, found: String, remedy: &str) -> DataError {
+pub(crate) fn refusal(place: impl std::fmt::Display, found: String, remedy: &str) -> DataError {
     DataError::Input { place: format!("{place}"), found, remedy: remedy.into() }
 }

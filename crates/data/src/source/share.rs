@@ -105,7 +105,7 @@ fn source(origin: String, shape: Shape, samples: Portion) -> Source {
 /// Images in memory, channel after channel.
 pub(crate) struct Memory {
     pub(crate) shape: Shape,
-    pub(crate) pixels: Arc<[u8]>,
+    pub(crate) pixels: Arc<Vec<u8>>,
 }
 
 impl Content for Memory {
@@ -121,7 +121,7 @@ impl Content for Memory {
 struct MemoryReader {
     own: Shape,
     shape: Shape,
-    pixels: Arc<[u8]>,
+    pixels: Arc<Vec<u8>>,
     next: usize,
 }
 
