@@ -1,7 +1,8 @@
 //! The formats that data come in: one file each.
 
 use super::sight::Sight;
-use super::{Source, SourceOptions, Wanted, idx, image_folder, npy, npz, refusal, share};
+use super::table::csv;
+use super::{Source, SourceOptions, Wanted, idx, image_folder, npy, npz, parquet, refusal, share};
 use crate::DataError;
 use formant_numerics::Shape;
 use std::path::Path;
@@ -33,6 +34,10 @@ pub const FORMATS: &[Format] = &[
     idx::FORMAT,
     npz::FORMAT,
     npy::FORMAT,
+    csv::FORMAT,
+    csv::FOLDER_FORMAT,
+    parquet::FORMAT,
+    parquet::FOLDER_FORMAT,
     share::FORMAT,
     share::FOLDER_FORMAT,
     idx::FOLDER_FORMAT,
