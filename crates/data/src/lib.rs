@@ -61,7 +61,7 @@ pub use federation::{ClientData, Federation, Split};
 pub use floats::Floats;
 pub use folder::data_dir;
 pub use formant_numerics::{Normalisation, Samples};
-pub use images::{Images, images};
+pub use images::{Images, Raw};
 pub use partition::{Partition, PartitionPlan};
 pub use reading::{Progress, Reading, TEST_FRACTION};
 pub use schema::{Column, Schema};

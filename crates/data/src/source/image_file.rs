@@ -193,10 +193,7 @@ fn opened(path: &Path) -> Result<ImageReader<BufReader<File>>, DataError> {
     Ok(limited(ImageReader::new(BufReader::new(file)).with_guessed_format().map_err(fail)?))
 }
 
-fn within<'b>(
-    bytes: &'b [u8],
-    place: &str,
-) -> Result<ImageReader<Cursor<&'b [u8]>>, DataError> {
+fn within<'b>(bytes: &'b [u8], place: &str) -> Result<ImageReader<Cursor<&'b [u8]>>, DataError> {
     let reader = ImageReader::new(Cursor::new(bytes)).with_guessed_format();
     reader.map(limited).map_err(|error| broken(place, &error.to_string()))
 }

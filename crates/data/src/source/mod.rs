@@ -22,7 +22,7 @@ pub use fit::Fitting;
 use fit::Suitable;
 pub use format::{FORMATS, Format, Parts};
 
-use crate::{DataError, Normalisation, Owners, Schema, Split, Values};
+use crate::{DataError, Normalisation, Owners, Raw, Schema, Split, Values};
 use formant_numerics::{Shape, Size};
 use image::ImageFormat;
 use image_file::Files;
@@ -170,6 +170,16 @@ pub struct Chunk {
     pub fitting: Fitting,
     /// Why images between them are left out.
     pub skipped: Vec<DataError>,
+}
+
+impl Chunk {
+    /// The samples' values, whichever kind they are.
+    pub fn raw(&mut self, values: Values) -> Raw {
+        match values {
+            Values::Bytes => Raw::Bytes(std::mem::take(&mut self.pixels)),
+            Values::Floats => Raw::Floats(std::mem::take(&mut self.floats)),
+        }
+    }
 }
 
 /// The pixels of a source, chunk by chunk.

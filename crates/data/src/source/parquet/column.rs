@@ -42,13 +42,16 @@ impl Kind {
             }
             (Type::INT32 | Type::INT64, Some(LogicalType::Unknown)) => Ok(Self::Number),
             (Type::INT32 | Type::INT64, None) => match old {
-                Old::NONE | Old::INT_8 | Old::INT_16 | Old::INT_32 | Old::INT_64 => Ok(Self::Number),
+                Old::NONE | Old::INT_8 | Old::INT_16 | Old::INT_32 | Old::INT_64 => {
+                    Ok(Self::Number)
+                }
                 Old::UINT_8 | Old::UINT_16 | Old::UINT_32 | Old::UINT_64 => Ok(Self::Unsigned),
                 _ => Err(refused()),
             },
-            (Type::BYTE_ARRAY, Some(LogicalType::String | LogicalType::Enum | LogicalType::Unknown)) => {
-                Ok(Self::Text)
-            }
+            (
+                Type::BYTE_ARRAY,
+                Some(LogicalType::String | LogicalType::Enum | LogicalType::Unknown),
+            ) => Ok(Self::Text),
             (Type::BYTE_ARRAY, None) if matches!(old, Old::NONE | Old::UTF8 | Old::ENUM) => {
                 Ok(Self::Text)
             }
@@ -134,12 +137,24 @@ impl Column {
             }};
         }
         let (seen, found) = match (reader, values) {
-            (ColumnReader::BoolColumnReader(reader), Values::Truths(values)) => fill!(reader, values),
-            (ColumnReader::Int32ColumnReader(reader), Values::Shorts(values)) => fill!(reader, values),
-            (ColumnReader::Int64ColumnReader(reader), Values::Longs(values)) => fill!(reader, values),
-            (ColumnReader::FloatColumnReader(reader), Values::Floats(values)) => fill!(reader, values),
-            (ColumnReader::DoubleColumnReader(reader), Values::Doubles(values)) => fill!(reader, values),
-            (ColumnReader::ByteArrayColumnReader(reader), Values::Bytes(values)) => fill!(reader, values),
+            (ColumnReader::BoolColumnReader(reader), Values::Truths(values)) => {
+                fill!(reader, values)
+            }
+            (ColumnReader::Int32ColumnReader(reader), Values::Shorts(values)) => {
+                fill!(reader, values)
+            }
+            (ColumnReader::Int64ColumnReader(reader), Values::Longs(values)) => {
+                fill!(reader, values)
+            }
+            (ColumnReader::FloatColumnReader(reader), Values::Floats(values)) => {
+                fill!(reader, values)
+            }
+            (ColumnReader::DoubleColumnReader(reader), Values::Doubles(values)) => {
+                fill!(reader, values)
+            }
+            (ColumnReader::ByteArrayColumnReader(reader), Values::Bytes(values)) => {
+                fill!(reader, values)
+            }
             _ => return Err(self.refused("its type is not read")),
         };
         let there = if nullable {
@@ -162,12 +177,12 @@ impl Column {
         self.next += 1;
         let unsigned = self.kind == Kind::Unsigned;
         match &self.values {
-            Values::Truths(values) => values.get(place).map(|truth| {
-                Value::Bytes(if *truth { b"true" } else { b"false" })
-            }),
-            Values::Shorts(values) => values.get(place).map(|&n| {
-                Value::Number(if unsigned { f64::from(n as u32) } else { f64::from(n) })
-            }),
+            Values::Truths(values) => {
+                values.get(place).map(|truth| Value::Bytes(if *truth { b"true" } else { b"false" }))
+            }
+            Values::Shorts(values) => values
+                .get(place)
+                .map(|&n| Value::Number(if unsigned { f64::from(n as u32) } else { f64::from(n) })),
             Values::Longs(values) => values
                 .get(place)
                 .map(|&n| Value::Number(if unsigned { n as u64 as f64 } else { n as f64 })),

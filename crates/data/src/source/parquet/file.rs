@@ -129,7 +129,10 @@ impl Shard {
         while place < end {
             let fail = |found: String| {
                 let name = column.column_path().string();
-                broken(&self.path, &format!("a page of the column {name:?} at byte {place}: {found}"))
+                broken(
+                    &self.path,
+                    &format!("a page of the column {name:?} at byte {place}: {found}"),
+                )
             };
             file.seek(SeekFrom::Start(place)).map_err(io)?;
             let mut page = Page::default();
@@ -193,6 +196,7 @@ pub(super) fn guarded<T>(
 }
 
 pub(super) fn broken(path: &Path, found: &str) -> DataError {
-    let remedy = "take another copy of the file, or write it again, in Python table.to_parquet(file)";
+    let remedy =
+        "take another copy of the file, or write it again, in Python table.to_parquet(file)";
     refusal(path.display(), found.into(), remedy)
 }

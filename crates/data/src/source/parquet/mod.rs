@@ -153,7 +153,9 @@ impl Shards {
         let own = leaves().find(|(_, leaf)| leaf.path().parts() == [name]);
         let kind = match own {
             Some((_, leaf)) => Kind::of(leaf),
-            None if leaves().any(|(_, leaf)| leaf.path().parts().first().is_some_and(|p| p == name)) => {
+            None if leaves()
+                .any(|(_, leaf)| leaf.path().parts().first().is_some_and(|p| p == name)) =>
+            {
                 Err("a structure".into())
             }
             None => {
@@ -168,8 +170,13 @@ impl Shards {
             (Some((place, _)), Ok(kind)) => Ok((place, kind)),
             (_, kind) => Err(refusal(
                 shard.path.display(),
-                format!("the column {name:?} is {}, which is not read", kind.err().unwrap_or_default()),
-                &format!("leave it out (data.exclude = [{name:?}]), or store it as numbers or text"),
+                format!(
+                    "the column {name:?} is {}, which is not read",
+                    kind.err().unwrap_or_default()
+                ),
+                &format!(
+                    "leave it out (data.exclude = [{name:?}]), or store it as numbers or text"
+                ),
             )),
         }
     }
@@ -178,9 +185,10 @@ impl Shards {
     fn pictures(&self) -> Option<&'static str> {
         let schema = self.files.first()?.metadata().file_metadata().schema_descr();
         ["image", "img"].into_iter().find(|name| {
-            schema.columns().iter().any(|leaf| {
-                leaf.path().parts() == [*name, "bytes"] && leaf.max_rep_level() == 0
-            })
+            schema
+                .columns()
+                .iter()
+                .any(|leaf| leaf.path().parts() == [*name, "bytes"] && leaf.max_rep_level() == 0)
         })
     }
 
@@ -278,7 +286,8 @@ impl Groups {
                 continue;
             };
             self.unread = usize::try_from(group.num_rows()).unwrap_or(0);
-            let open = |&(column, kind): &(usize, Kind)| Column::open(shard, self.group, column, kind);
+            let open =
+                |&(column, kind): &(usize, Kind)| Column::open(shard, self.group, column, kind);
             self.columns = wanted.iter().map(open).collect::<Result<_, _>>()?;
             self.group += 1;
         }
@@ -321,7 +330,9 @@ impl Pass for Rows {
                         return Err(refusal(
                             place,
                             format!("the column {name:?} is not UTF-8 text"),
-                            &format!("leave it out (data.exclude = [{name:?}]), or store it as text"),
+                            &format!(
+                                "leave it out (data.exclude = [{name:?}]), or store it as text"
+                            ),
                         ));
                     }
                 },

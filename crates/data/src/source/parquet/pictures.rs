@@ -45,7 +45,10 @@ impl Pictures {
             let place = place.ok_or_else(|| {
                 refusal(
                     shard.path.display(),
-                    format!("it has no pictures in a column {:?}, which other files have", self.column),
+                    format!(
+                        "it has no pictures in a column {:?}, which other files have",
+                        self.column
+                    ),
                     "give all files the same columns",
                 )
             })?;

@@ -35,7 +35,9 @@ impl<R: Read> Walk<'_, R> {
     fn byte(&mut self) -> Result<u8, String> {
         let mut byte = [0];
         self.left = self.left.checked_sub(1).ok_or("it ends too early")?;
-        self.stream.read_exact(&mut byte).map_err(|error| format!("it ends too early ({error})"))?;
+        self.stream
+            .read_exact(&mut byte)
+            .map_err(|error| format!("it ends too early ({error})"))?;
         Ok(byte[0])
     }
 
@@ -106,8 +108,7 @@ impl<R: Read> Walk<'_, R> {
             }
             9 | 10 => {
                 let head = self.byte()?;
-                let count =
-                    if head >> 4 == 15 { self.unsigned()? } else { u64::from(head >> 4) };
+                let count = if head >> 4 == 15 { self.unsigned()? } else { u64::from(head >> 4) };
                 // Every element has a byte at least.
                 if count > self.left {
                     return Err(format!("a list in its description claims {count} entries"));

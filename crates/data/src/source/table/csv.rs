@@ -107,7 +107,11 @@ impl Csv {
             wanted: Vec::new(),
         };
         if !lines.read()? {
-            return Err(refusal(path.display(), "it has no header".into(), "give a table with rows"));
+            return Err(refusal(
+                path.display(),
+                "it has no header".into(),
+                "give a table with rows",
+            ));
         }
         let (mut names, mut places) = (Vec::new(), Vec::new());
         for (place, name) in lines.record.iter().enumerate() {

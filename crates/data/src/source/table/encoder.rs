@@ -35,8 +35,8 @@ impl Encoded {
         let (mut features, mut columns, mut start) = (Vec::new(), Vec::new(), 0);
         for column in &schema.columns {
             let place = table.columns().iter().position(|name| *name == column.name);
-            let place =
-                place.ok_or_else(|| missing(&*table, &format!("no column {:?}", column.name), ""))?;
+            let place = place
+                .ok_or_else(|| missing(&*table, &format!("no column {:?}", column.name), ""))?;
             table.check(place)?;
             columns.push(place);
             let categories = column.categories.as_ref().map(|values| {
@@ -57,7 +57,10 @@ impl Content for Encoded {
         if wanted.values != Values::Floats || !fits {
             return Err(refusal(
                 self.table.origin(),
-                format!("its rows have {width} features where samples of {} are wanted", wanted.shape),
+                format!(
+                    "its rows have {width} features where samples of {} are wanted",
+                    wanted.shape
+                ),
                 "give data like those that the model was trained on",
             ));
         }

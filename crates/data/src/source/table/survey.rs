@@ -148,14 +148,18 @@ impl Roles {
             (None, None) => {
                 let usual = |word: &&str| names.iter().position(|n| n.eq_ignore_ascii_case(word));
                 let found = LABELS.iter().find_map(|word| usual(&word));
-                let none = || missing(table, "no column that is known to hold labels", "data.label");
+                let none =
+                    || missing(table, "no column that is known to hold labels", "data.label");
                 Some(found.ok_or_else(none)?)
             }
         };
         if label.is_some() && label == client {
             return Err(refusal(
                 table.origin(),
-                format!("the column {:?} is to be both the label and the client", names[label.unwrap_or(0)]),
+                format!(
+                    "the column {:?} is to be both the label and the client",
+                    names[label.unwrap_or(0)]
+                ),
                 "choose two columns with data.label and data.client",
             ));
         }
@@ -172,7 +176,8 @@ impl Roles {
     }
 
     fn label_name(&self, table: &dyn Table, options: &SourceOptions) -> String {
-        let given = options.label.clone().or_else(|| options.schema.as_ref().map(|s| s.label.clone()));
+        let given =
+            options.label.clone().or_else(|| options.schema.as_ref().map(|s| s.label.clone()));
         match self.label {
             Some(column) => table.columns()[column].clone(),
             None => given.unwrap_or_default(),
@@ -184,7 +189,9 @@ impl Roles {
 pub(super) fn missing(table: &dyn Table, what: &str, key: &str) -> DataError {
     let names = table.columns();
     let remedy = match key {
-        "data.label" => "name the column of the classes: data.label = \"…\" (or --label)".to_owned(),
+        "data.label" => {
+            "name the column of the classes: data.label = \"…\" (or --label)".to_owned()
+        }
         "" => "give a table with the columns that the model was trained on".to_owned(),
         key => format!("name columns of the table with {key}"),
     };

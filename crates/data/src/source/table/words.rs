@@ -55,7 +55,11 @@ impl Words {
     pub(crate) fn fraction(&self) -> Option<&str> {
         let all_numbers = self.known.keys().all(|word| number(word).is_some());
         let has_fraction = |word: &&String| number(word).is_some_and(|n| n.fract() != 0.0);
-        if all_numbers { self.known.keys().filter(has_fraction).min().map(String::as_str) } else { None }
+        if all_numbers {
+            self.known.keys().filter(has_fraction).min().map(String::as_str)
+        } else {
+            None
+        }
     }
 
     /// The words sorted: by value if all are whole numbers, so that 10 comes after 9.
