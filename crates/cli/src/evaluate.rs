@@ -6,7 +6,7 @@ use crate::predict::{announce, model_json, notes, open};
 use crate::progress::LateBar;
 use anyhow::bail;
 use formant_data::{CATALOGUE, Source};
-use formant_model::{Metrics, Mistake, labels};
+use formant_model::{Card, Metrics, Mistake, labels};
 use formant_runtime::quantity::count;
 use serde_json::json;
 use std::process::ExitCode;
@@ -20,7 +20,7 @@ pub(crate) fn evaluate(args: &EvaluateArgs) -> anyhow::Result<ExitCode> {
     let quiet = args.source.quiet;
     let predictor = open(&args.model)?;
     let card = predictor.card();
-    let source = data(args)?;
+    let source = data(args, card)?;
     let truth = labels(card, &source)?;
     announce(&predictor, quiet);
     let bar = LateBar::new(source.len());
@@ -56,7 +56,7 @@ pub(crate) fn evaluate(args: &EvaluateArgs) -> anyhow::Result<ExitCode> {
 }
 
 /// A path, or a dataset by name.
-fn data(args: &EvaluateArgs) -> anyhow::Result<Source> {
+fn data(args: &EvaluateArgs, card: &Card) -> anyhow::Result<Source> {
     let name = args.data.to_str().unwrap_or_default();
     if CATALOGUE.iter().any(|entry| entry.name == name) {
         if args.data.exists() && !args.source.quiet {
@@ -72,7 +72,7 @@ fn data(args: &EvaluateArgs) -> anyhow::Result<Source> {
             known.join(", ")
         );
     }
-    Ok(Source::open(&args.data, &args.source.options())?)
+    Ok(Source::open(&args.data, &args.source.options(card))?)
 }
 
 fn note_without_auroc(metrics: &Metrics, names: &[String]) {

@@ -22,7 +22,7 @@ struct Row {
 pub(crate) fn predict(args: &PredictArgs) -> anyhow::Result<ExitCode> {
     let quiet = args.source.quiet;
     let predictor = open(&args.model)?;
-    let sources = Source::open_all(&args.inputs, &args.source.options())?;
+    let sources = Source::open_all(&args.inputs, &args.source.options(predictor.card()))?;
     announce(&predictor, quiet);
     let labels: Vec<_> = sources.iter().map(|s| known_labels(predictor.card(), s)).collect();
     let labelled = labels.iter().flatten().any(Option::is_some);

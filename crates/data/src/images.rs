@@ -1,7 +1,7 @@
 //! Labelled images as bytes, normalised on the way out.
 
-use crate::DataError;
 use crate::store::Store;
+use crate::{DataError, Floats, Values};
 use formant_numerics::{Normalisation, Raw, Samples, Shape};
 use std::borrow::Cow;
 
@@ -170,14 +170,61 @@ pub(crate) fn check_normalisation(
     }
 }
 
-/// Samples from the bytes of images of one shape (NCHW), of whose classes nothing is known.
-pub fn images(
-    shape: Shape,
-    pixels: Vec<u8>,
-    normalisation: &[Normalisation],
-) -> Result<Box<dyn Samples>, DataError> {
-    let labels = vec![0; pixels.len() / shape.len().max(1)];
-    Ok(Box::new(Images::new(shape, pixels, labels, normalisation)?))
+/// The values of samples (NCHW) as they were read.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Unlabelled {
+    /// Pixels.
+    Bytes(Vec<u8>),
+    /// Real numbers; NaN where one is missing.
+    Floats(Vec<f32>),
+}
+
+impl From<Vec<u8>> for Unlabelled {
+    fn from(bytes: Vec<u8>) -> Self {
+        Self::Bytes(bytes)
+    }
+}
+
+impl From<Vec<f32>> for Unlabelled {
+    fn from(floats: Vec<f32>) -> Self {
+        Self::Floats(floats)
+    }
+}
+
+impl Unlabelled {
+    /// Number of values.
+    pub fn len(&self) -> usize {
+        match self {
+            Self::Bytes(bytes) => bytes.len(),
+            Self::Floats(floats) => floats.len(),
+        }
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// What they are.
+    pub fn values(&self) -> Values {
+        match self {
+            Self::Bytes(_) => Values::Bytes,
+            Self::Floats(_) => Values::Floats,
+        }
+    }
+
+    /// Samples of one shape, of whose classes nothing is known.
+    pub fn samples(
+        self,
+        shape: Shape,
+        normalisation: &[Normalisation],
+    ) -> Result<Box<dyn Samples>, DataError> {
+        let labels = vec![0; self.len() / shape.len().max(1)];
+        Ok(match self {
+            Self::Bytes(bytes) => Box::new(Images::new(shape, bytes, labels, normalisation)?),
+            Self::Floats(floats) => Box::new(Floats::new(shape, floats, labels, normalisation)?),
+        })
+    }
 }
 
 /// Without the pixels, which would fill the screen.

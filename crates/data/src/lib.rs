@@ -74,7 +74,7 @@ pub use floats::Floats;
 pub use folder::data_dir;
 pub use formant_numerics::{Normalisation, Samples};
 pub use glance::Glance;
-pub use images::{Images, images};
+pub use images::{Images, Unlabelled};
 pub use mapped::{EXTENSION, Imported, check, import};
 pub use own::OwnSplit;
 pub use partition::{Partition, PartitionPlan};

@@ -42,7 +42,7 @@ impl Description {
         if path.is_file() && Source::is_share(path)? {
             return Share::read(path)?.into_dataset(name_of(path), self);
         }
-        let options = SourceOptions { ..reading.options.clone() };
+        let options = SourceOptions { schema: self.schema.clone(), ..reading.options.clone() };
         let parts = Parts::open(path, &options)?;
         let classes = self.matched(&parts)?;
         let mut memory = Memory::default();

@@ -4,8 +4,12 @@
 
 #[path = "sources/arrays.rs"]
 mod arrays;
+#[path = "sources/parquet.rs"]
+mod parquet;
 #[path = "sources/pictures.rs"]
 mod pictures;
+#[path = "sources/tables.rs"]
+mod tables;
 
 use formant_data::{Chunk, DataError, Source, SourceOptions, Wanted};
 use formant_numerics::Shape;

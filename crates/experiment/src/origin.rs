@@ -168,6 +168,7 @@ impl Origin {
                 label: self.label.clone(),
                 images_key: self.features.clone(),
                 client: self.client.clone(),
+                exclude: self.exclude.clone().unwrap_or_default(),
                 size: self.size.map(|Pixels(size)| size),
                 skip_bad: self.skip_bad.unwrap_or_default(),
                 ..SourceOptions::default()

@@ -6,13 +6,16 @@ use formant_numerics::{NetworkSpec, Shape, Tape};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// The version of the card.
-pub const FORMAT: u32 = 1;
+/// The newest version of the card: models of real numbers and of tables, which a program that knows only
+/// pixels must refuse.
+pub const FORMAT: u32 = 2;
+/// The version of cards that need no more.
+const PIXELS_ALONE: u32 = 1;
 
 /// Everything that is needed to use a model, and where it comes from.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Card {
-    /// [`FORMAT`].
+    /// The version that it needs, at most [`FORMAT`]; set when it is written.
     pub format: u32,
     /// Version of the program that wrote it.
     pub formant: String,
@@ -20,7 +23,7 @@ pub struct Card {
     pub network: NetworkSpec,
     /// Shape of one sample.
     pub input: Shape,
-    /// One for each channel, of pixel values scaled to `[0, 1]`.
+    /// One for each channel, of pixel values scaled to `[0, 1]` or of real numbers as they are.
     pub normalisation: Vec<Normalisation>,
     /// What samples are made of.
     #[serde(default, skip_serializing_if = "Values::are_bytes")]
@@ -87,7 +90,7 @@ impl Role {
 impl Default for Card {
     fn default() -> Self {
         Self {
-            format: FORMAT,
+            format: PIXELS_ALONE,
             formant: env!("CARGO_PKG_VERSION").into(),
             network: NetworkSpec::named(""),
             input: Shape::new(0, 0, 0),
@@ -106,6 +109,12 @@ impl Default for Card {
 }
 
 impl Card {
+    /// The card as it is written: with the oldest version that can hold it.
+    pub(crate) fn versioned(&self) -> Self {
+        let plain = self.values.are_bytes() && self.schema.is_none();
+        Self { format: if plain { PIXELS_ALONE } else { FORMAT }, ..self.clone() }
+    }
+
     /// What samples have to be for the model.
     pub fn wanted(&self) -> Wanted {
         Wanted { shape: self.input, values: self.values }
@@ -132,6 +141,15 @@ impl Card {
             return Err(refuse(format!(
                 "its card has no usable normalisation for each of {} channels",
                 self.input.channels
+            )));
+        }
+        if let Some(schema) = &self.schema
+            && (self.values.are_bytes() || schema.width() != self.input.len())
+        {
+            return Err(refuse(format!(
+                "the columns of its card make {} features, and its input is {}",
+                schema.width(),
+                self.input
             )));
         }
         if self.classes.is_empty() || self.input.is_empty() {

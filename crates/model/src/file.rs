@@ -109,7 +109,7 @@ pub fn encode(layout: &Layout, card: &Card, model: &Model) -> Result<Vec<u8>, Mo
         found,
         remedy: "this is an error in the program; please report it".into(),
     };
-    let text = serde_json::to_string(card).map_err(|error| fail(error.to_string()))?;
+    let text = serde_json::to_string(&card.versioned()).map_err(|error| fail(error.to_string()))?;
     let text = text.strip_suffix('}').unwrap_or(&text);
     let sealed = format!("{text}{CHECK}{}\"}}", hash(text, layout, model));
     let counter = 0_i64.to_le_bytes();

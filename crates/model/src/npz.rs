@@ -18,7 +18,8 @@ const CARD: &str = "formant.json";
 /// The bytes of the archive; the same for the same model.
 pub(crate) fn encode(file: &ModelFile, layout: &Layout) -> Result<Vec<u8>, ModelError> {
     let fail = |found: String| ModelError::Export { format: "npz", found };
-    let card = serde_json::to_vec(&file.card).map_err(|error| fail(error.to_string()))?;
+    let card =
+        serde_json::to_vec(&file.card.versioned()).map_err(|error| fail(error.to_string()))?;
     archive(file, layout, &card).map_err(|error| fail(error.to_string()))
 }
 

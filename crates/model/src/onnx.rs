@@ -1,4 +1,4 @@
-//! A model as an ONNX graph: raw pixels go in, class scores and probabilities come out.
+//! A model as an ONNX graph: raw pixels or numbers go in, class scores and probabilities come out.
 //!
 //! The file needs no other files: the normalisation is a part of the graph, the weights are kept under
 //! PyTorch's names, and the card and the class names are in the metadata.
@@ -17,11 +17,12 @@ mod proto {
 
 use crate::file::values;
 use crate::{Card, ModelError, ModelFile};
-use formant_numerics::{Graph, Layout};
+use formant_data::Values;
+use formant_numerics::{Graph, Layout, Shape};
 use layers::Writer;
 use prost::Message as _;
 use proto::tensor_proto::DataType;
-use proto::{GraphProto, ModelProto, OperatorSetIdProto, StringStringEntryProto};
+use proto::{GraphProto, ModelProto, OperatorSetIdProto, StringStringEntryProto, ValueInfoProto};
 
 /// The set of operators: the newest that onnxruntime 1.31 takes; 27 and 28 are released, but it refuses
 /// them. Every operator that is used here has had its present form since set 22 or earlier, and rten looks
@@ -36,6 +37,7 @@ const LONGEST: u64 = i32::MAX as u64;
 
 /// Names of what goes in and comes out.
 const PIXELS: &str = "pixels";
+const VALUES: &str = "values";
 const LOGITS: &str = "logits";
 const PROBABILITIES: &str = "probabilities";
 
@@ -87,16 +89,38 @@ fn model(card: &Card, graph: GraphProto) -> Result<ModelProto, serde_json::Error
         )),
         graph: Some(graph),
         metadata_props: vec![
-            entry("formant", serde_json::to_string(card)?),
+            entry("formant", serde_json::to_string(&card.versioned())?),
             entry("classes", serde_json::to_string(&card.classes)?),
         ],
     })
 }
 
+/// What goes in: pixels, or real numbers, which are rows if they have neither height nor width.
+fn input_of(card: &Card) -> ValueInfoProto {
+    let Shape { channels, height, width } = card.input;
+    let picture = [channels, height, width];
+    match card.values {
+        Values::Bytes => {
+            let meaning = "Pixels as they are, 0 to 255; the graph normalises them.";
+            format::value(PIXELS, DataType::Uint8, &picture, meaning.into())
+        }
+        Values::Floats => {
+            let extents = if card.input.plane() == 1 { &picture[..1] } else { &picture };
+            let meaning =
+                "Numbers as they are, NaN where one is missing; the graph standardises them.";
+            format::value(VALUES, DataType::Float, extents, meaning.into())
+        }
+    }
+}
+
 fn graph_of(file: &ModelFile, layout: &Layout, graph: &Graph) -> GraphProto {
     let card = &file.card;
     let mut writer = Writer::default();
-    writer.normalise(PIXELS, &card.normalisation);
+    let input = input_of(card);
+    match card.values {
+        Values::Bytes => writer.normalise(PIXELS, &card.normalisation),
+        Values::Floats => writer.standardise(VALUES, &card.normalisation, card.input.plane() == 1),
+    }
     for node in &graph.nodes {
         writer.layer(node, &graph.shapes, node.output + 1 == graph.shapes.len());
     }
@@ -105,17 +129,12 @@ fn graph_of(file: &ModelFile, layout: &Layout, graph: &Graph) -> GraphProto {
         writer.tensor(tensor, bytes.into_owned());
     }
     let (nodes, constants) = writer.finish();
-    let (input, classes) = (card.input, card.classes.len());
+    let classes = card.classes.len();
     GraphProto {
         node: nodes,
         name: Some(card.network.name.clone()),
         initializer: constants,
-        input: vec![format::value(
-            PIXELS,
-            DataType::Uint8,
-            &[input.channels, input.height, input.width],
-            "Pixels as they are, 0 to 255; the graph normalises them.".into(),
-        )],
+        input: vec![input],
         output: vec![
             format::value(
                 LOGITS,

@@ -1,7 +1,7 @@
-//! Using a model: the probabilities of its classes for images.
+//! Using a model: the probabilities of its classes for images or rows.
 
 use crate::{Card, ModelError, ModelFile};
-use formant_data::{DataError, Fitting, Source, images};
+use formant_data::{DataError, Fitting, Source, Unlabelled};
 use formant_numerics::{Batch, Model, Pass, Samples, Tape, Workspace, probabilities};
 use std::sync::Arc;
 
@@ -43,7 +43,7 @@ pub struct Predicted<'c> {
 /// # let file = ModelFile { card, model };
 /// let predictor = Predictor::new(file, "a.safetensors")?;
 /// // Two images of 1x2x2 and three classes.
-/// let probabilities = predictor.probabilities(vec![0, 50, 100, 150, 7, 7, 7, 7], 1)?;
+/// let probabilities = predictor.probabilities(vec![0_u8, 50, 100, 150, 7, 7, 7, 7], 1)?;
 /// assert_eq!(probabilities.len(), 6);
 /// assert!((probabilities[..3].iter().sum::<f64>() - 1.0).abs() < 1e-12);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -67,13 +67,23 @@ impl Predictor {
         &self.card
     }
 
-    /// The probability of every class for every image, image after image. `pixels` are bytes, image
-    /// after image and channel after channel, in the card's shape.
+    /// The probability of every class for every sample, sample after sample. Their values are pixels or
+    /// real numbers as the card says, sample after sample and channel after channel, in the card's shape.
     ///
     /// The result does not depend on the number of threads.
-    pub fn probabilities(&self, pixels: Vec<u8>, threads: usize) -> Result<Vec<f64>, ModelError> {
-        let count = pixels.len() / self.card.input.len();
-        let images = images(self.card.input, pixels, &self.card.normalisation)
+    pub fn probabilities(
+        &self,
+        samples: impl Into<Unlabelled>,
+        threads: usize,
+    ) -> Result<Vec<f64>, ModelError> {
+        let samples = samples.into();
+        if samples.values() != self.card.values {
+            let (has, wants) = (samples.values(), self.card.values);
+            return Err(self.refuse(format!("it was given {has:?} where it takes {wants:?}")));
+        }
+        let count = samples.len() / self.card.input.len();
+        let images = samples
+            .samples(self.card.input, &self.card.normalisation)
             .map_err(|error| self.refuse(error.to_string()))?;
         let mut probabilities = vec![0.0; count * self.card.classes.len()];
         let classes = self.card.classes.len();
@@ -93,7 +103,7 @@ impl Predictor {
         match probabilities.iter().position(|p| !p.is_finite()) {
             None => Ok(probabilities),
             Some(place) => Err(self.refuse(format!(
-                "it gives values that are not finite for image {}",
+                "it gives values that are not finite for sample {}",
                 place / classes
             ))),
         }
@@ -108,13 +118,14 @@ impl Predictor {
         mut take: impl FnMut(Predicted<'_>) -> Result<(), E>,
     ) -> Result<Fitting, E> {
         let fail = |error: DataError| E::from(ModelError::from(error));
-        let most = (CHUNK_BYTES / self.card.input.len()).min(CHUNK_IMAGES);
+        let size = if self.card.values.are_bytes() { 1 } else { 4 };
+        let most = (CHUNK_BYTES / (size * self.card.input.len())).min(CHUNK_IMAGES);
         let most = (most / BATCH).max(1) * BATCH;
         let mut fitting = Fitting::default();
         let mut stream = source.stream(self.card.wanted(), threads).map_err(fail)?;
         while let Some(chunk) = stream.next(most) {
-            let chunk = chunk.map_err(fail)?;
-            let probabilities = self.probabilities(chunk.pixels, threads)?;
+            let mut chunk = chunk.map_err(fail)?;
+            let probabilities = self.probabilities(chunk.raw(self.card.values), threads)?;
             fitting.add(&chunk.fitting);
             take(Predicted {
                 indices: &chunk.indices,
@@ -212,8 +223,8 @@ mod tests {
     #[test]
     fn no_image_gives_nothing_and_half_an_image_is_refused() {
         let predictor = predictor(NetworkSpec::named("logistic"));
-        assert!(predictor.probabilities(Vec::new(), 4).unwrap().is_empty());
-        let message = predictor.probabilities(vec![0; 785], 1).unwrap_err().to_string();
+        assert!(predictor.probabilities(Vec::<u8>::new(), 4).unwrap().is_empty());
+        let message = predictor.probabilities(vec![0_u8; 785], 1).unwrap_err().to_string();
         assert!(message.contains("785"), "{message}");
     }
 
@@ -221,8 +232,8 @@ mod tests {
     fn values_beyond_all_bounds_are_refused() {
         let mut broken = predictor(NetworkSpec::named("logistic"));
         broken.model.parameters.fill(f32::MAX);
-        let message = broken.probabilities(vec![255; 784], 1).unwrap_err().to_string();
-        assert!(message.contains("not finite for image 0"), "{message}");
+        let message = broken.probabilities(vec![255_u8; 784], 1).unwrap_err().to_string();
+        assert!(message.contains("not finite for sample 0"), "{message}");
     }
 
     #[test]

@@ -23,6 +23,17 @@ pub enum NumericsError {
         /// What reaches it.
         reached: Shape,
     },
+    /// A network of convolutions, for what has neither height nor width.
+    #[error(
+        "network `{network}` looks for patterns in pictures, and samples of {input} (channels x height x width) are rows of {features} features; choose mlp or logistic for them",
+        features = .input.channels
+    )]
+    NotPictures {
+        /// The network.
+        network: String,
+        /// Shape of one sample.
+        input: Shape,
+    },
     /// An option that this network would ignore.
     #[error(
         "network `{network}` has no option `{option}`; remove it or choose a network that has it"

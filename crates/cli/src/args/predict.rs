@@ -3,6 +3,7 @@
 use super::model::ModelChoice;
 use clap::Args;
 use formant_data::{SourceOptions, Split};
+use formant_model::Card;
 use std::path::PathBuf;
 
 /// A model, in a file or in a folder of several.
@@ -29,6 +30,9 @@ pub(crate) struct SourceArgs {
     /// Array of labels in an .npz file [default: labels, y, test_labels, y_test, …]
     #[arg(long, value_name = "KEY")]
     labels_key: Option<String>,
+    /// Column of labels in a table [default: that of the data that the model was trained on]
+    #[arg(long, value_name = "COLUMN")]
+    label: Option<String>,
     /// Leave out image files that cannot be read, and say which
     #[arg(long)]
     skip_bad: bool,
@@ -58,12 +62,15 @@ impl SourceArgs {
         }
     }
 
-    pub(crate) fn options(&self) -> SourceOptions {
+    /// How inputs are read for a model.
+    pub(crate) fn options(&self, card: &Card) -> SourceOptions {
         SourceOptions {
             split: self.split(),
             labels: self.labels.clone(),
             images_key: self.images_key.clone(),
             labels_key: self.labels_key.clone(),
+            label: self.label.clone(),
+            schema: card.schema.clone(),
             skip_bad: self.skip_bad,
             ..SourceOptions::default()
         }
@@ -78,17 +85,19 @@ impl SourceArgs {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Inputs are image files (PNG, JPEG, WebP, BMP), folders of them, IDX files, .npz and .npy files, and
-shares of `formant data export`. Images of another size are cropped in the middle and resized.
+shares of `formant data export`. Images of another size are cropped in the middle and resized. A model
+that was trained on a table takes tables (.csv, .parquet) with columns of the same names.
 
 Examples:
   formant predict runs/quickstart-…/models/SCD/personal/3.safetensors some.png
   formant predict runs/quickstart-… --method SCD --client 3 photos/
   formant predict state photos/ --top 5            a client's own model, no server needed
-  formant predict model.safetensors test.npz --csv > predictions.csv")]
+  formant predict model.safetensors test.npz --csv > predictions.csv
+  formant predict model.safetensors patients.csv   a model that was trained on a table")]
 pub(crate) struct PredictArgs {
     #[command(flatten)]
     pub(crate) model: ModelArgs,
-    /// Images to predict
+    /// Images or rows to predict
     #[arg(required = true, value_name = "INPUT")]
     pub(crate) inputs: Vec<PathBuf>,
     /// How many classes to show, the most probable first
@@ -108,7 +117,8 @@ pub(crate) struct PredictArgs {
 #[command(after_help = "\
 The data are labelled images: a folder with a folder for each class (CLASS/IMAGE.png, called like
 the model's classes), an IDX file with its labels beside it, an .npz file of images and labels, a
-share of `formant data export`, or a dataset by name (see `formant data list`).
+share of `formant data export`, a table with a column of labels for a model that was trained on one,
+or a dataset by name (see `formant data list`).
 
 Examples:
   formant evaluate model.safetensors --data mnist-small
@@ -118,7 +128,7 @@ Examples:
 pub(crate) struct EvaluateArgs {
     #[command(flatten)]
     pub(crate) model: ModelArgs,
-    /// Labelled images: a path, or the name of a dataset
+    /// Labelled images or rows: a path, or the name of a dataset
     #[arg(long, value_name = "PATH|NAME")]
     pub(crate) data: PathBuf,
     /// Folder of the datasets that are known by name [env: FORMANT_DATA]

@@ -1,9 +1,10 @@
 //! The formats that data come in: one file each.
 
 use super::sight::Sight;
+use super::table::csv;
 use super::{
     Source, SourceOptions, Wanted, cifar, idx, image_folder, inaturalist, leaf, mapped, npy, npz,
-    refusal, share,
+    parquet, refusal, share,
 };
 use crate::DataError;
 use formant_numerics::Shape;
@@ -38,6 +39,10 @@ pub const FORMATS: &[Format] = &[
     cifar::ARCHIVE_FORMAT,
     npz::FORMAT,
     npy::FORMAT,
+    csv::FORMAT,
+    csv::FOLDER_FORMAT,
+    parquet::FORMAT,
+    parquet::FOLDER_FORMAT,
     share::FORMAT,
     share::FOLDER_FORMAT,
     idx::FOLDER_FORMAT,

@@ -8,7 +8,7 @@ use crate::share::file_error;
 use formant_numerics::{Shape, Size};
 use image::{DynamicImage, ImageDecoder, ImageError, ImageReader, Limits};
 use std::fs::File;
-use std::io::BufReader;
+use std::io::{BufRead, BufReader, Cursor, Seek};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -35,18 +35,10 @@ pub(crate) struct Files {
 
 impl Content for Files {
     fn reader(&self, wanted: Wanted, threads: usize) -> Result<Box<dyn Reader>, DataError> {
+        let path = self.paths.first().map_or(Path::new(""), PathBuf::as_path);
+        check_picture(wanted, &path.display().to_string())?;
         let shape = wanted.shape;
-        check_bytes(wanted, "the images")?;
-        if !matches!(shape.channels, 1 | 3) {
-            let path = self.paths.first().map_or(Path::new(""), PathBuf::as_path);
-            return Err(refusal(
-                path.display(),
-                format!("a picture cannot be brought into {} channels", shape.channels),
-                "give images with that many channels as a NumPy array (n, channels, height, width)",
-            ));
-        }
         let (paths, skip_bad) = (self.paths.clone(), self.skip_bad);
-        let threads = threads.clamp(1, MOST_THREADS);
         Ok(Box::new(Decoder { paths, skip_bad, shape, threads, next: 0 }))
     }
 
@@ -67,10 +59,34 @@ impl Content for Files {
 /// How many files are looked at to find a size that suits them.
 const LOOKED_AT: usize = 256;
 
+/// An error unless pictures can be brought into what is wanted.
+pub(crate) fn check_picture(wanted: Wanted, place: &str) -> Result<(), DataError> {
+    check_bytes(wanted, "the images")?;
+    if matches!(wanted.shape.channels, 1 | 3) {
+        return Ok(());
+    }
+    Err(refusal(
+        place,
+        format!("a picture cannot be brought into {} channels", wanted.shape.channels),
+        "give images with that many channels as a NumPy array (n, channels, height, width)",
+    ))
+}
+
 /// Height, width and whether there are colours, from a file's header.
 fn extents(path: &Path) -> Result<(Size, bool), DataError> {
-    let reader = opened(path)?;
-    let decoder = reader.into_decoder().map_err(|error| explained(path, error))?;
+    measured(opened(path)?, &path.display().to_string())
+}
+
+/// The same from the bytes of a file.
+pub(crate) fn extents_of(bytes: &[u8], place: &str) -> Result<(Size, bool), DataError> {
+    measured(within(bytes, place)?, place)
+}
+
+fn measured(
+    reader: ImageReader<impl BufRead + Seek>,
+    place: &str,
+) -> Result<(Size, bool), DataError> {
+    let decoder = reader.into_decoder().map_err(|error| explained(place, error))?;
     let (width, height) = decoder.dimensions();
     let size = Size { height: height as usize, width: width as usize };
     Ok((size, decoder.color_type().has_color()))
@@ -109,22 +125,33 @@ type Decoded = Result<(Vec<u8>, Fitting), DataError>;
 
 /// Every file's pixels in the wanted shape, in the order of the files.
 fn decode_all(paths: &[PathBuf], shape: Shape, threads: usize) -> Vec<Decoded> {
-    let one = |path: &PathBuf| {
-        let picture = decode(path)?;
-        let mut pixels = Vec::with_capacity(shape.len());
-        let fitting = fit(picture, shape, &mut pixels);
-        Ok((pixels, fitting))
-    };
-    if threads == 1 || paths.len() == 1 {
-        return paths.iter().map(one).collect();
+    in_parallel(paths, threads, &|path: &PathBuf| Ok(fitted(decode(path)?, shape)))
+}
+
+/// A picture's pixels in the wanted shape.
+pub(crate) fn fitted(picture: Picture, shape: Shape) -> (Vec<u8>, Fitting) {
+    let mut pixels = Vec::with_capacity(shape.len());
+    let fitting = fit(picture, shape, &mut pixels);
+    (pixels, fitting)
+}
+
+/// What is made of each thing, in their order and by several threads.
+pub(crate) fn in_parallel<T: Sync, U: Send>(
+    things: &[T],
+    threads: usize,
+    make: &(impl Fn(&T) -> U + Sync),
+) -> Vec<U> {
+    let threads = threads.clamp(1, MOST_THREADS);
+    if threads == 1 || things.len() <= 1 {
+        return things.iter().map(make).collect();
     }
-    let parts = paths.chunks(paths.len().div_ceil(threads).max(1));
+    let parts = things.chunks(things.len().div_ceil(threads).max(1));
     std::thread::scope(|scope| {
         let running: Vec<_> = parts
-            .map(|part| scope.spawn(move || part.iter().map(one).collect::<Vec<Decoded>>()))
+            .map(|part| scope.spawn(move || part.iter().map(make).collect::<Vec<U>>()))
             .collect();
         let joined = running.into_iter().map(|thread| match thread.join() {
-            Ok(decoded) => decoded,
+            Ok(made) => made,
             Err(panic) => std::panic::resume_unwind(panic),
         });
         joined.flatten().collect()
@@ -133,7 +160,15 @@ fn decode_all(paths: &[PathBuf], shape: Shape, threads: usize) -> Vec<Decoded> {
 
 /// Reads one picture as people see it: turned as its EXIF entry says, without its alpha channel.
 pub(crate) fn decode(path: &Path) -> Result<Picture, DataError> {
-    let reader = opened(path)?;
+    decoded(opened(path)?, &path.display().to_string())
+}
+
+/// The same of the bytes of a file.
+pub(crate) fn decode_bytes(bytes: &[u8], place: &str) -> Result<Picture, DataError> {
+    decoded(within(bytes, place)?, place)
+}
+
+fn decoded(reader: ImageReader<impl BufRead + Seek>, place: &str) -> Result<Picture, DataError> {
     let image = (|| {
         let mut decoder = reader.into_decoder()?;
         if decoder.total_bytes() > MOST_BYTES {
@@ -147,20 +182,27 @@ pub(crate) fn decode(path: &Path) -> Result<Picture, DataError> {
     })();
     match image {
         Ok(Ok(image)) => Ok(pixels(image)),
-        Ok(Err((width, height))) => Err(too_large(path, &format!("{width}x{height} pixels"))),
-        Err(error) => Err(explained(path, error)),
+        Ok(Err((width, height))) => Err(too_large(place, &format!("{width}x{height} pixels"))),
+        Err(error) => Err(explained(place, error)),
     }
 }
 
 fn opened(path: &Path) -> Result<ImageReader<BufReader<File>>, DataError> {
-    let file = File::open(path).map_err(|source| file_error("read", path, source))?;
-    let mut reader = ImageReader::new(BufReader::new(file))
-        .with_guessed_format()
-        .map_err(|source| file_error("read", path, source))?;
+    let fail = |source| file_error("read", path, source);
+    let file = File::open(path).map_err(fail)?;
+    Ok(limited(ImageReader::new(BufReader::new(file)).with_guessed_format().map_err(fail)?))
+}
+
+fn within<'b>(bytes: &'b [u8], place: &str) -> Result<ImageReader<Cursor<&'b [u8]>>, DataError> {
+    let reader = ImageReader::new(Cursor::new(bytes)).with_guessed_format();
+    reader.map(limited).map_err(|error| broken(place, &error.to_string()))
+}
+
+fn limited<R: BufRead + Seek>(mut reader: ImageReader<R>) -> ImageReader<R> {
     let mut limits = Limits::default();
     limits.max_alloc = Some(MOST_BYTES);
     reader.limits(limits);
-    Ok(reader)
+    reader
 }
 
 fn pixels(image: DynamicImage) -> Picture {
@@ -173,30 +215,30 @@ fn pixels(image: DynamicImage) -> Picture {
     Picture { channels, width, height, bytes }
 }
 
-fn too_large(path: &Path, size: &str) -> DataError {
+fn too_large(place: &str, size: &str) -> DataError {
     refusal(
-        path.display(),
+        place,
         format!("its {size} need more than {} MiB", MOST_BYTES >> 20),
         "make the picture smaller, or leave it out",
     )
 }
 
-fn explained(path: &Path, error: ImageError) -> DataError {
+fn explained(place: &str, error: ImageError) -> DataError {
     match error {
         ImageError::IoError(source) if source.kind() != std::io::ErrorKind::UnexpectedEof => {
-            broken(path, &source.to_string())
+            broken(place, &source.to_string())
         }
-        ImageError::Limits(_) => too_large(path, "pixels"),
+        ImageError::Limits(_) => too_large(place, "pixels"),
         ImageError::Unsupported(error) => refusal(
-            path.display(),
+            place,
             format!("this kind of image is not read ({error})"),
             "save it as PNG, JPEG, WebP or BMP",
         ),
-        error => broken(path, &error.to_string()),
+        error => broken(place, &error.to_string()),
     }
 }
 
-fn broken(path: &Path, error: &str) -> DataError {
+fn broken(place: &str, error: &str) -> DataError {
     let found = format!("it is not a complete image ({error})");
-    refusal(path.display(), found, "take another copy of it, or leave it out with --skip-bad")
+    refusal(place, found, "take another copy of it, or leave it out with --skip-bad")
 }

@@ -18,8 +18,10 @@ mod leaf;
 mod mapped;
 mod npy;
 mod npz;
+mod parquet;
 mod share;
 mod sight;
+mod table;
 
 pub(crate) use array::opened;
 pub use fit::Fitting;
@@ -27,7 +29,7 @@ use fit::Suitable;
 pub(crate) use format::Classes;
 pub use format::{FORMATS, Format, Parts};
 
-use crate::{DataError, Normalisation, Owners, Schema, Split, Values};
+use crate::{DataError, Normalisation, Owners, Schema, Split, Unlabelled, Values};
 use formant_numerics::{Shape, Size};
 use image::ImageFormat;
 use image_file::Files;
@@ -53,6 +55,10 @@ pub struct SourceOptions {
     pub label: Option<String>,
     /// Whose samples these are: the column of a table, or `folder` if the first level of folders says so.
     pub client: Option<String>,
+    /// Columns of a table that are left out.
+    pub exclude: Vec<String>,
+    /// How rows of a table become samples, where a model or a server has decided that already.
+    pub schema: Option<Schema>,
     /// The size to which pictures are brought; without it, one that suits them.
     pub size: Option<Size>,
     /// Leave out image files that cannot be read, instead of giving up.
@@ -68,6 +74,8 @@ impl Default for SourceOptions {
             labels_key: None,
             label: None,
             client: None,
+            exclude: Vec::new(),
+            schema: None,
             size: None,
             skip_bad: false,
         }
@@ -128,6 +136,8 @@ enum Names {
     Paths(Arc<Vec<PathBuf>>),
     /// By their places in one file.
     Numbered,
+    /// By their rows in one table, from 1 on.
+    Rows,
 }
 
 impl Wanted {
@@ -169,6 +179,16 @@ pub struct Chunk {
     pub skipped: Vec<DataError>,
 }
 
+impl Chunk {
+    /// The samples' values, whichever kind they are.
+    pub fn raw(&mut self, values: Values) -> Unlabelled {
+        match values {
+            Values::Bytes => Unlabelled::Bytes(std::mem::take(&mut self.pixels)),
+            Values::Floats => Unlabelled::Floats(std::mem::take(&mut self.floats)),
+        }
+    }
+}
+
 /// The pixels of a source, chunk by chunk.
 pub struct Stream {
     reader: Box<dyn Reader>,
@@ -194,13 +214,22 @@ impl Stream {
 }
 
 impl Source {
-    /// Opens one input: an image file, a folder of images, an IDX or NumPy file, or a share.
+    /// Opens one input: an image file, a folder of images, a table, an IDX or NumPy file, or a share.
     pub fn open(path: &Path, options: &SourceOptions) -> Result<Self, DataError> {
-        if path.is_dir() {
+        let sight = Sight::of(path)?;
+        if table::csv::is_folder(&sight) {
+            return table::csv::open(&sight, options);
+        }
+        if parquet::is_folder(&sight) {
+            return parquet::open(&sight, options);
+        }
+        if sight.is_folder() {
             return image_folder::open(path, options);
         }
-        match kind(path)? {
+        match sight.kind().ok_or_else(|| sight.unknown())? {
             Kind::Image => Ok(Self::files(vec![path.into()], options)),
+            Kind::Csv => table::csv::open(&sight, options),
+            Kind::Parquet => parquet::open(&sight, options),
             Kind::Idx => idx::open(path, options),
             Kind::Npy => npy::open(path, options),
             Kind::Zip => npz::open(path, options),
@@ -309,6 +338,7 @@ impl Source {
         match &self.names {
             Names::Paths(paths) => paths.get(i).map_or(String::new(), |p| p.display().to_string()),
             Names::Numbered => format!("{}[{i}]", self.origin),
+            Names::Rows => format!("{}:{}", self.origin, i + 1),
         }
     }
 
@@ -359,7 +389,9 @@ impl std::fmt::Debug for Source {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
+    Csv,
     Image,
+    Parquet,
     Idx,
     Npy,
     Zip,
@@ -382,7 +414,9 @@ impl Sight {
             [b'P', b'K', 3 | 5, 4 | 6, ..] => Some(Kind::Zip),
             [0, 0, 0x08..=0x0e, 1..=8, ..] => Some(Kind::Idx),
             [_, _, _, _, _, 0, 0, 0, b'{', ..] => Some(Kind::Safetensors),
+            [b'P', b'A', b'R', b'1', ..] => Some(Kind::Parquet),
             start if image_format(start).is_some_and(|f| IMAGES.contains(&f)) => Some(Kind::Image),
+            [_, ..] if ["csv", "tsv"].contains(&self.extension().as_str()) => Some(Kind::Csv),
             _ => None,
         }
     }
@@ -413,7 +447,7 @@ fn unknown(path: &Path, start: &[u8], image: Option<ImageFormat>) -> DataError {
         ),
         None => (
             "its format is not known".into(),
-            "give images (PNG, JPEG, WebP, BMP), a folder of them, IDX, .npz or .npy files, or shares of `formant data export`",
+            "give images (PNG, JPEG, WebP, BMP), a folder of them, tables (.csv, .parquet), IDX, .npz or .npy files, or shares of `formant data export`",
         ),
     };
     refusal(path.display(), found, remedy)

@@ -114,7 +114,8 @@ pub(crate) fn logits(file: &ModelFile, pixels: &[u8]) -> Result<Vec<f32>, Box<dy
     let card = &file.card;
     let network = card.build("a sample")?;
     let count = pixels.len() / card.input.len();
-    let images = formant_data::images(card.input, pixels.to_vec(), &card.normalisation)?;
+    let images =
+        formant_data::Unlabelled::from(pixels.to_vec()).samples(card.input, &card.normalisation)?;
     let mut inputs = vec![0.0; pixels.len()];
     let indices: Vec<u32> = (0..count as u32).collect();
     images.gather(&indices, &mut inputs);

@@ -53,6 +53,31 @@ impl Writer {
         self.activations = vec![name("normalised")];
     }
 
+    /// `(x − mean) / std` in `f32`, and 0 where a number is missing, as Formant computes it when it trains.
+    pub(super) fn standardise(
+        &mut self,
+        values: &str,
+        normalisation: &[Normalisation],
+        are_rows: bool,
+    ) {
+        let name = |what: &str| format!("{values}.{what}");
+        let channels = normalisation.len();
+        let shape = if are_rows { vec![channels] } else { vec![channels, 1, 1] };
+        let mut constant = |what, shape: &[usize], values: Vec<f32>| {
+            self.constants.push(floats(&name(what), shape, bytes(&values)));
+        };
+        constant("zero", &[], vec![0.0]);
+        constant("mean", &shape, normalisation.iter().map(|n| n.mean).collect());
+        constant("std", &shape, normalisation.iter().map(|n| n.std).collect());
+        self.push("IsNaN", &[values], &name("missing"), Vec::new());
+        self.push("Sub", &[values, &name("mean")], &name("centred"), Vec::new());
+        self.push("Div", &[&name("centred"), &name("std")], &name("scaled"), Vec::new());
+        let inputs = [name("missing"), name("zero"), name("scaled")];
+        let inputs = inputs.each_ref().map(String::as_str);
+        self.push("Where", &inputs, &name("normalised"), Vec::new());
+        self.activations = vec![name("normalised")];
+    }
+
     /// The softmax of the last activation.
     pub(super) fn softmax(&mut self, output: &str) {
         let input = self.activations.last().cloned().unwrap_or_default();

@@ -264,6 +264,10 @@ impl NetworkSpec {
         if self.width == Some(0) || self.hidden.as_ref().is_some_and(|h| h.contains(&0)) {
             return Err(NumericsError::EmptyLayer { network: self.name.clone() });
         }
+        let convolves = matches!(entry.family, Family::Convolutional | Family::ResNet);
+        if convolves && input.plane() == 1 {
+            return Err(NumericsError::NotPictures { network: self.name.clone(), input });
+        }
         let network = (entry.build)(self, input, classes)?;
         let parameters = network.layout().parameters();
         if parameters > LARGEST {
@@ -320,6 +324,20 @@ mod tests {
 
     fn parameters(name: &str, shape: Shape, classes: usize) -> usize {
         NetworkSpec::named(name).build(shape, classes).unwrap().layout().parameters()
+    }
+
+    #[test]
+    fn rows_of_a_table_are_not_for_convolutions() {
+        let row = Shape::new(30, 1, 1);
+        for entry in CATALOGUE {
+            match NetworkSpec::named(entry.name).build(row, 2) {
+                Ok(_) => assert!(matches!(entry.name, "mlp" | "logistic"), "{}", entry.name),
+                Err(error) => {
+                    let said = error.to_string();
+                    assert!(said.contains("30x1x1") && said.contains("mlp"), "{said}");
+                }
+            }
+        }
     }
 
     #[test]
