@@ -105,7 +105,8 @@ impl Section {
         for decision in self.decisions {
             let (section, decisive) = (self.name, decision.key);
             let Some(chosen) = table.get(decisive).and_then(Value::as_str) else { continue };
-            for (key, value) in table.iter().filter(|(key, _)| decision.is_idle(key, chosen)) {
+            let mut given = table.iter();
+            if let Some((key, value)) = given.find(|(key, _)| decision.is_idle(key, chosen)) {
                 let owners = (decision.owners)(key).unwrap_or_default();
                 let others = owners.iter().map(|owner| format!("\"{owner}\"")).collect::<Vec<_>>();
                 return Err(ExperimentError::combination(

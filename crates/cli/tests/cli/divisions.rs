@@ -4,7 +4,8 @@ use crate::terminal::Terminal;
 use serde_json::Value;
 
 fn fingerprints(terminal: &Terminal, args: &[&str]) -> Value {
-    let args: Vec<&str> = ["run", "tiny.toml", "--json", "--quiet"].iter().chain(args).copied().collect();
+    let args: Vec<&str> =
+        ["run", "tiny.toml", "--json", "--quiet"].iter().chain(args).copied().collect();
     let said: Value = serde_json::from_str(&terminal.succeed(&args).stdout).unwrap();
     assert_eq!(said["fingerprints"].as_object().unwrap().len(), 3);
     said["fingerprints"].clone()
@@ -37,14 +38,20 @@ fn a_run_goes_on_with_the_file_it_began_with_alone() {
     let terminal = Terminal::with_tiny();
     terminal.write("split.json", "{\"ann\": [0, 1, 2, 3, 4, 5], \"bob\": [9, 8, 7, 6, 10]}");
     let text = std::fs::read_to_string(terminal.path("tiny.toml")).unwrap();
-    let text = text.replace("samples = 300\nclients = 4\n", "partition = \"file\"\npartition_file = \"split.json\"\n");
+    let text = text.replace(
+        "samples = 300\nclients = 4\n",
+        "partition = \"file\"\npartition_file = \"split.json\"\n",
+    );
     terminal.write("tiny.toml", &text);
     let shown = terminal.succeed(&["data", "show", "tiny.toml"]).stdout;
     assert!(shown.contains("11 of 8000 training samples over 2 clients"), "{shown}");
     assert!(shown.contains("  bob\n"), "{shown}");
     terminal.succeed(&["run", "tiny.toml", "--out", "run", "--quiet"]);
     let resolved = std::fs::read_to_string(terminal.path("run/experiment.toml")).unwrap();
-    assert!(resolved.contains("split.json\"") && resolved.contains("partition_hash = \""), "{resolved}");
+    assert!(
+        resolved.contains("split.json\"") && resolved.contains("partition_hash = \""),
+        "{resolved}"
+    );
     // As if it had been interrupted before its first checkpoint.
     std::fs::create_dir(terminal.path("begun")).unwrap();
     terminal.write("begun/experiment.toml", &resolved);
