@@ -34,18 +34,13 @@ fn list(dir: Option<&Path>) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Whether all files of a dataset are there, in its own folder or directly in the data folder.
+/// Whether all files of a dataset are there.
 fn place(entry: &CatalogueEntry, dir: &Path) -> &'static str {
-    if entry.files.is_empty() {
-        return "embedded";
+    match entry.is_in(dir) {
+        _ if entry.files.is_empty() => "embedded",
+        true => "found",
+        false => "not found",
     }
-    let holds = |folder: &Path| {
-        entry
-            .files
-            .iter()
-            .all(|file| folder.join(file).is_file() || folder.join(format!("{file}.gz")).is_file())
-    };
-    if holds(&dir.join(entry.folder)) || holds(dir) { "found" } else { "not found" }
 }
 
 fn show(args: &ExperimentArgs, zoo: &Zoo) -> anyhow::Result<ExitCode> {

@@ -1,7 +1,9 @@
 //! The datasets that are known by name.
 
-use crate::{DataError, Description, Normalisation, Values};
+use crate::folder::holds_all;
+use crate::{DataError, Description, Normalisation, Values, cifar};
 use formant_numerics::Shape;
+use std::path::Path;
 
 /// One dataset of the catalogue.
 #[derive(Debug)]
@@ -131,6 +133,20 @@ impl CatalogueEntry {
             name: name.to_string(),
             known: CATALOGUE.iter().map(|entry| entry.name).collect::<Vec<_>>().join(", "),
         })
+    }
+
+    /// Whether all its files are in a data folder, in any form in which they are read.
+    ///
+    /// ```
+    /// let entry = formant_data::CatalogueEntry::named("mnist-small")?;
+    /// assert!(entry.is_in(std::path::Path::new("nowhere")));
+    /// # Ok::<(), formant_data::DataError>(())
+    /// ```
+    pub fn is_in(&self, data_dir: &Path) -> bool {
+        let places = [data_dir.join(self.folder), data_dir.into()];
+        self.files.is_empty()
+            || places.iter().any(|place| holds_all(place, self.files))
+            || cifar::is_in(self, data_dir)
     }
 
     /// What is known of the dataset without its files.

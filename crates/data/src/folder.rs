@@ -203,6 +203,11 @@ fn candidates(folder: &Path, file: &str) -> [PathBuf; 2] {
     [folder.join(file), folder.join(format!("{file}.gz"))]
 }
 
+/// Whether a folder holds all of some files, plain or compressed.
+pub(crate) fn holds_all(folder: &Path, files: &[&str]) -> bool {
+    files.iter().all(|file| candidates(folder, file).iter().any(|path| path.is_file()))
+}
+
 /// Whether something is there. What cannot be inspected counts as well: reading it then says why.
 fn exists(path: &Path) -> bool {
     !matches!(fs::metadata(path),

@@ -4,7 +4,7 @@
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use formant_data::{Dataset, Reading, Samples};
+use formant_data::{CatalogueEntry, Dataset, Reading, Samples};
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -136,6 +136,7 @@ fn all_forms_of_a_set_are_the_same() {
             };
             assert_same(&Dataset::load(name, Some(root.path())).unwrap(), &expected);
             assert_same(&read(&source), &expected);
+            assert!(CatalogueEntry::named(name).unwrap().is_in(root.path()));
         }
     }
 }

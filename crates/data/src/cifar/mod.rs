@@ -5,7 +5,7 @@ mod binary;
 mod python;
 
 use crate::archive;
-use crate::folder::{FileContent, Folder};
+use crate::folder::{FileContent, Folder, holds_all};
 use crate::{CatalogueEntry, DataError, Images, Portion};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -89,6 +89,17 @@ pub(crate) fn load(
     let images =
         |part: Portion| Images::new(entry.shape, part.pixels, part.labels, entry.normalisation);
     Ok((images(train)?, images(test)?))
+}
+
+/// Whether the Python version of a set, or an archive of it, is in the data folder.
+pub(crate) fn is_in(entry: &CatalogueEntry, data_dir: &Path) -> bool {
+    let python = files(entry, Version::Python);
+    SETS.iter().filter(|set| set.name == entry.name).any(|set| {
+        let archives = [set.python_archive, set.binary_archive];
+        let places = [data_dir.join(set.python_folder), data_dir.into()];
+        places.iter().any(|place| holds_all(place, &python))
+            || archives.iter().any(|archive| data_dir.join(archive).is_file())
+    })
 }
 
 impl Set {
