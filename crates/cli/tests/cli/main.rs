@@ -23,5 +23,6 @@ mod runs;
 mod shares;
 mod speedups;
 mod sweeps;
+mod tables;
 mod terminal;
 mod workshop;

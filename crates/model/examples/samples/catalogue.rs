@@ -1,6 +1,6 @@
 //! Models of every network with random values, inputs for them, and the logits that Formant gives.
 
-use formant_data::Normalisation;
+use formant_data::{Normalisation, Raw};
 use formant_model::{Card, MethodName, ModelFile, Role};
 use formant_numerics::{
     Batch, CATALOGUE, Family, Model, Network, NetworkSpec, Norm, Pass, Rng, Shape, Stem, Stream,
@@ -114,7 +114,7 @@ pub(crate) fn logits(file: &ModelFile, pixels: &[u8]) -> Result<Vec<f32>, Box<dy
     let card = &file.card;
     let network = card.build("a sample")?;
     let count = pixels.len() / card.input.len();
-    let images = formant_data::images(card.input, pixels.to_vec(), &card.normalisation)?;
+    let images = Raw::Bytes(pixels.to_vec()).samples(card.input, &card.normalisation)?;
     let mut inputs = vec![0.0; pixels.len()];
     let indices: Vec<u32> = (0..count as u32).collect();
     images.gather(&indices, &mut inputs);
