@@ -24,5 +24,6 @@ mod runs;
 mod shares;
 mod speedups;
 mod sweeps;
+mod tables;
 mod terminal;
 mod workshop;

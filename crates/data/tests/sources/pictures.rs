@@ -193,7 +193,7 @@ fn what_is_no_image_is_said_so() {
         (at("a.png", b"<html>not found</html>"), "does not begin like one"),
         (at("empty.png", b""), "the file is empty"),
         (at("a.gif", b"GIF89a\x01\0\x01\0\0\0\0;"), "Gif images are not read"),
-        (at("a.csv", b"1,2,3\n"), "its format is not known"),
+        (at("a.txt", b"1,2,3\n"), "its format is not known"),
         (at("cut.jpg", &jpeg(&counting(8, 8, 0), 1)[..90]), "not a complete image"),
         (refused(&dir.path().join("absent.png"), SMALL), "absent.png: No such file"),
     ];
