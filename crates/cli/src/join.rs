@@ -5,13 +5,14 @@ use crate::output::{pasteable, print, print_json};
 use crate::program;
 use crate::service::{block_on, interrupted, start_log};
 use anyhow::{Context, bail};
-use formant_data::Share;
+use formant_data::{Reading, SourceOptions};
 use formant_methods::Zoo;
 use formant_network::client::{Identity, JoinOptions, Source, Summary, join as take_part};
 use formant_network::identity::ClientIdentity;
 use formant_network::parse_bytes;
 use formant_runtime::event::Score;
 use std::net::ToSocketAddrs;
+use std::path::Path;
 use std::process::ExitCode;
 
 pub(crate) fn join(args: &JoinArgs, zoo: &Zoo) -> anyhow::Result<ExitCode> {
@@ -21,7 +22,7 @@ pub(crate) fn join(args: &JoinArgs, zoo: &Zoo) -> anyhow::Result<ExitCode> {
         server,
         identity,
         source: match &args.data {
-            Some(file) => Source::Share(Box::new(Share::read(file)?)),
+            Some(path) => Source::Own { path: path.clone(), reading: own(args, path)? },
             None => Source::Rehearse { dir: args.data_dir.clone() },
         },
         zoo: zoo.clone(),
@@ -40,6 +41,16 @@ pub(crate) fn join(args: &JoinArgs, zoo: &Zoo) -> anyhow::Result<ExitCode> {
         }
         Ok(ExitCode::SUCCESS)
     })
+}
+
+/// How the client's own data are read. What is not there is noticed before the server is asked.
+fn own(args: &JoinArgs, path: &Path) -> anyhow::Result<Reading> {
+    std::fs::metadata(path).with_context(|| {
+        format!("cannot read --data {}\nhint: name a file or a folder of yours", path.display())
+    })?;
+    let options = SourceOptions { label: args.label.clone(), ..SourceOptions::default() };
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    Ok(Reading { options, threads, ..Reading::default() })
 }
 
 /// Where to connect, and as whom.

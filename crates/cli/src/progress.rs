@@ -167,6 +167,12 @@ impl LateBar {
         self.bar.inc(steps as u64);
     }
 
+    /// So many steps are done, of so many.
+    pub(crate) fn at(&self, done: usize, total: usize) {
+        self.bar.set_length(total as u64);
+        self.advance(done.saturating_sub(self.bar.position() as usize));
+    }
+
     pub(crate) fn finish(&self) {
         self.bar.finish_and_clear();
     }

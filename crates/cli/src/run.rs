@@ -5,7 +5,7 @@ use crate::folder;
 use crate::interrupt::stop_flag;
 use crate::output::{colour_on_stdout, note, pasteable, print, print_json};
 use crate::program;
-use crate::progress::Bars;
+use crate::progress::{Bars, LateBar};
 use anyhow::Context;
 use formant_experiment::{Experiment, Override, QUICKSTART};
 use formant_methods::Zoo;
@@ -23,17 +23,20 @@ pub(crate) fn run(args: RunArgs, zoo: &Zoo) -> anyhow::Result<ExitCode> {
     // Everything that can be refused is refused before a folder is made.
     let (plan, run_dir) = if let Some(run_dir) = args.resume {
         let experiment = folder::resumed_experiment(&run_dir, &threads(args.threads), zoo)?;
-        (experiment.plan()?, run_dir)
+        (plan(&experiment)?, run_dir)
     } else {
         let experiment = experiment(&args.experiment, &threads(args.threads), zoo)?;
         if let Some(out) = &args.out {
             folder::check_unused(out)?;
         }
-        let plan = experiment.plan()?;
+        let plan = plan(&experiment)?;
         (plan, folder::claim(args.out, &experiment)?)
     };
     let bars = Bars::new(args.quiet);
     bars.announce(&plan.header, introduction(&plan));
+    for remark in &plan.federation.dataset.remarks {
+        note!("note: {remark}");
+    }
     if let Some(note) = models_left_out(&plan) {
         note!("{note}");
     }
@@ -51,6 +54,14 @@ pub(crate) fn run(args: RunArgs, zoo: &Zoo) -> anyhow::Result<ExitCode> {
         print(&summary(&log, &run_dir, args.quiet)?)?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Wires an experiment up, with a bar while its data are read.
+fn plan(experiment: &Experiment) -> anyhow::Result<RunPlan> {
+    let bar = LateBar::new(0);
+    let federation = experiment.federation_with(&mut |done, total| bar.at(done, total));
+    bar.finish();
+    Ok(experiment.plan_on(federation?)?)
 }
 
 fn result(log: &RunLog, run_dir: &Path) -> serde_json::Value {

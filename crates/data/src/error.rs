@@ -7,7 +7,9 @@ use std::path::PathBuf;
 #[non_exhaustive]
 pub enum DataError {
     /// The catalogue has no set of that name.
-    #[error("there is no dataset named {name:?}; choose one of {known}")]
+    #[error(
+        "{name:?} is neither a known dataset nor a file or folder that is there\nhint: name one of {known}, or the path of your data as seen from the current folder"
+    )]
     UnknownDataset {
         /// The name asked for.
         name: String,

@@ -1,9 +1,10 @@
 //! From data that a user has to samples: one pass over them, into memory or into a file.
 
-use crate::source::{Chunk, Parts, Source, Wanted};
+use crate::source::{Chunk, Classes, Parts, Source, Wanted};
 use crate::statistics::Statistics;
 use crate::{
-    DataError, Dataset, Description, Floats, Images, Owners, Samples, SourceOptions, Values,
+    CatalogueEntry, DataError, Dataset, Description, Floats, Images, Owners, Samples,
+    SourceOptions, Values,
 };
 use formant_numerics::{Rng, Stream};
 use std::path::Path;
@@ -62,13 +63,38 @@ pub(crate) struct Outline {
     pub(crate) labels: [Vec<u16>; 2],
     /// Whose the training samples are.
     pub(crate) owners: Option<Owners>,
-    pub(crate) remarks: Vec<String>,
+    /// Samples that could not be read and were left out.
+    pub(crate) skipped: usize,
+}
+
+impl Outline {
+    /// What was left out, if anything.
+    pub(crate) fn remark(&self) -> Option<String> {
+        let left_out = |n| format!("{n} samples that cannot be read are left out");
+        Some(self.skipped).filter(|n| *n > 0).map(left_out)
+    }
 }
 
 /// Is told how many samples of how many have been read.
 pub type Progress<'p> = &'p mut dyn FnMut(usize, usize);
 
 impl Dataset {
+    /// Loads what `source` says: a known dataset of the [`CATALOGUE`](crate::CATALOGUE), whose files are
+    /// below `dir`, or a file or folder of the user's. A path that begins with `./` is never a name.
+    pub fn find(
+        source: &str,
+        dir: Option<&Path>,
+        reading: &Reading,
+        progress: Progress<'_>,
+    ) -> Result<Self, DataError> {
+        let path = Path::new(source);
+        match CatalogueEntry::named(source) {
+            Ok(entry) => Self::load(entry.name, dir),
+            Err(_) if path.exists() => Self::open(path, reading, progress),
+            Err(unknown) => Err(unknown),
+        }
+    }
+
     /// Reads data that a user has into memory, whatever their format.
     ///
     /// ```
@@ -90,7 +116,8 @@ impl Dataset {
     /// ```
     pub fn read(path: &Path, reading: &Reading, progress: Progress<'_>) -> Result<Self, DataError> {
         let parts = Parts::open(path, &reading.options)?;
-        let (wanted, remark) = parts.wanted(&reading.options)?;
+        let (pouring, mut remarks) = Pouring::of(&parts, reading)?;
+        let wanted = pouring.wanted;
         let size = parts.len() as u64 * bytes_of(wanted);
         if let Some(memory) = reading.memory.filter(|memory| size > *memory) {
             return Err(DataError::Input {
@@ -106,7 +133,8 @@ impl Dataset {
             });
         }
         let mut memory = Memory::default();
-        let outline = pour(&parts, wanted, remark, reading, &mut memory, progress)?;
+        let outline = pour(pouring, &mut memory, progress)?;
+        remarks.extend(outline.remark());
         let [train_labels, test_labels] = outline.labels;
         let Description { shape, class_names, normalisation, values, schema } = outline.description;
         let [train_bytes, test_bytes] = memory.bytes;
@@ -124,7 +152,7 @@ impl Dataset {
         let [train, test] = samples;
         let dataset = Self::assemble(name_of(path), class_names, train, test)?;
         let owners = outline.owners.map(Arc::new);
-        Ok(Self { values, schema, owners, remarks: outline.remarks, ..dataset })
+        Ok(Self { values, schema, owners, remarks, ..dataset })
     }
 }
 
@@ -140,9 +168,9 @@ pub(crate) fn bytes_of(wanted: Wanted) -> u64 {
 
 /// Samples in memory.
 #[derive(Default)]
-struct Memory {
-    bytes: [Vec<u8>; 2],
-    floats: [Vec<f32>; 2],
+pub(crate) struct Memory {
+    pub(crate) bytes: [Vec<u8>; 2],
+    pub(crate) floats: [Vec<f32>; 2],
 }
 
 impl Sink for Memory {
@@ -167,34 +195,62 @@ impl Sink for Memory {
     }
 }
 
-/// Reads everything once and hands it over, sample by sample.
+impl Parts {
+    /// Which of the training samples become the global test set, where the data have none, and what to say
+    /// of it.
+    pub(crate) fn tested(&self, fraction: f64) -> Result<(Vec<bool>, Option<String>), DataError> {
+        let labels = self.train.labels()?;
+        if self.test.is_some() {
+            return Ok((vec![false; labels.len()], None));
+        }
+        let is_test = split_off(labels, fraction);
+        let count = is_test.iter().filter(|is_test| **is_test).count();
+        let remark = match count {
+            0 => "no test set is given, and none is split off: the generic model is not scored"
+                .into(),
+            _ => format!(
+                "no test set is given: {count} of {} samples, drawn class by class, are the global test set (data.test_fraction = {fraction}), the same for every seed",
+                labels.len(),
+            ),
+        };
+        Ok((is_test, Some(remark)))
+    }
+}
+
+/// What is read, and as what.
+pub(crate) struct Pouring<'p> {
+    pub(crate) parts: &'p Parts,
+    pub(crate) wanted: Wanted,
+    pub(crate) classes: Classes,
+    /// Which samples of the training part go to the test set.
+    pub(crate) is_test: Vec<bool>,
+    pub(crate) threads: usize,
+}
+
+impl<'p> Pouring<'p> {
+    /// Everything, as it suits the data, and what was decided about them.
+    pub(crate) fn of(
+        parts: &'p Parts,
+        reading: &Reading,
+    ) -> Result<(Self, Vec<String>), DataError> {
+        let (wanted, remark) = parts.wanted(&reading.options)?;
+        let (is_test, tested) = parts.tested(reading.test_fraction)?;
+        let (classes, threads) = (parts.classes()?, reading.threads);
+        let remarks = remark.into_iter().chain(tested).collect();
+        Ok((Self { parts, wanted, classes, is_test, threads }, remarks))
+    }
+}
+
+/// Reads everything once and hands it over, sample by sample: the training part, then the test part.
 pub(crate) fn pour(
-    parts: &Parts,
-    wanted: Wanted,
-    remark: Option<String>,
-    reading: &Reading,
+    pouring: Pouring<'_>,
     sink: &mut dyn Sink,
     progress: Progress<'_>,
 ) -> Result<Outline, DataError> {
-    let mut remarks: Vec<String> = remark.into_iter().collect();
-    let classes = parts.classes()?;
-    let train_labels = parts.train.labels()?;
-    let mut is_test = vec![false; train_labels.len()];
-    if parts.test.is_none() {
-        is_test = split_off(train_labels, reading.test_fraction);
-        let count = is_test.iter().filter(|is_test| **is_test).count();
-        remarks.push(match count {
-            0 => "no test set is given, and none is split off: the generic model is not scored".into(),
-            _ => format!(
-                "no test set is given: {count} of {} samples, drawn class by class, are the global test set (data.test_fraction = {}), the same for every seed",
-                train_labels.len(),
-                reading.test_fraction
-            ),
-        });
-    }
+    let Pouring { parts, wanted, classes, is_test, threads } = pouring;
     let split_off = is_test.iter().filter(|is_test| **is_test).count();
     let given = parts.test.as_ref().map_or(0, Source::len);
-    sink.expect([train_labels.len() - split_off, split_off + given], wanted);
+    sink.expect([parts.train.len() - split_off, split_off + given], wanted);
     let mut poured = Poured {
         sink,
         statistics: Statistics::new(wanted.shape),
@@ -204,19 +260,16 @@ pub(crate) fn pour(
         total: parts.len(),
         progress,
     };
-    let owners = parts.train.owners();
-    let mut skipped = poured.stream(&parts.train, wanted, reading.threads, |i| {
+    let (owners, labels) = (parts.train.owners(), parts.train.labels()?);
+    let mut skipped = poured.stream(&parts.train, wanted, threads, |i| {
         let set = if is_test[i] { Set::Test } else { Set::Train };
-        (set, train_labels[i], owners.map(|owners| owners.of[i]))
+        (set, classes.of_train[usize::from(labels[i])], owners.map(|owners| owners.of[i]))
     })?;
     if let Some(test) = &parts.test {
         let labels = test.labels()?;
-        skipped += poured.stream(test, wanted, reading.threads, |i| {
+        skipped += poured.stream(test, wanted, threads, |i| {
             (Set::Test, classes.of_test[usize::from(labels[i])], None)
         })?;
-    }
-    if skipped > 0 {
-        remarks.push(format!("{skipped} samples that cannot be read are left out"));
     }
     if poured.labels[0].is_empty() {
         return Err(DataError::Input {
@@ -233,7 +286,7 @@ pub(crate) fn pour(
     let labels = poured.labels;
     let (shape, values, class_names) = (wanted.shape, wanted.values, classes.names);
     let description = Description { shape, class_names, normalisation, values, schema };
-    Ok(Outline { description, labels, owners, remarks })
+    Ok(Outline { description, labels, owners, skipped })
 }
 
 /// Samples on their way.

@@ -11,7 +11,7 @@ use tempfile::TempDir;
 fn silent(_: usize, _: usize) {}
 
 fn imported(source: &Path, out: &Path, reading: &Reading) -> Imported {
-    import(source, None, out, reading, &mut silent).unwrap()
+    import(source.to_str().unwrap(), None, out, reading, &mut silent).unwrap()
 }
 
 fn opened(path: &Path) -> Dataset {
@@ -202,7 +202,8 @@ fn an_import_that_fails_leaves_nothing_and_replaces_nothing() {
     imported(&source, &out, &Reading::default());
     let before = fs::read(&out).unwrap();
     fs::write(source.join("dogs/broken.png"), b"\x89PNG\r\n\x1a\nno picture").unwrap();
-    let error = import(&source, None, &out, &Reading::default(), &mut silent).unwrap_err();
+    let error =
+        import(source.to_str().unwrap(), None, &out, &Reading::default(), &mut silent).unwrap_err();
     assert!(error.to_string().contains("broken.png"), "{error}");
     assert!(fs::read(&out).unwrap() == before);
     assert_eq!(fs::read_dir(out.parent().unwrap()).unwrap().count(), 1);
@@ -226,7 +227,8 @@ fn two_imports_do_not_write_one_file() {
     let (source, out) = (pictures(dir.path(), &["."]), dir.path().join("set.formant"));
     let part = fs::File::create(dir.path().join(".set.formant.part")).unwrap();
     part.try_lock().unwrap();
-    let error = import(&source, None, &out, &Reading::default(), &mut silent).unwrap_err();
+    let error =
+        import(source.to_str().unwrap(), None, &out, &Reading::default(), &mut silent).unwrap_err();
     assert!(error.to_string().contains("another import writes it"), "{error}");
     part.unlock().unwrap();
     imported(&source, &out, &Reading::default());

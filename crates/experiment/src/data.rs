@@ -1,11 +1,11 @@
 //! `[data]`: which images, and how they are divided among the clients.
 
+use crate::origin::{KEYS as ORIGIN, Origin};
 use crate::section::{Decision, Section, key, symbol, whole};
 use crate::{Experiment, ExperimentError};
-use formant_data::{CATALOGUE, CatalogueEntry, Dataset, Federation, Partition, PartitionPlan};
+use formant_data::{Federation, Partition, PartitionPlan, Progress};
 use formant_methods::schema::{Default as Preset, Key, Kind};
 use serde::{Deserialize, Serialize};
-use std::path::PathBuf;
 use std::sync::Arc;
 use toml::{Table, Value};
 
@@ -15,19 +15,19 @@ pub(crate) const SECTION: Section = Section {
     ..Section::new("data", "Which images, and how they are divided among the clients.", KEYS)
 };
 
-const KEYS: &[Key] = &[
-    key(
-        "dataset",
-        Kind::Choice(&DATASETS),
-        Preset::Text("mnist-small"),
-        "mnist-small is embedded in the program; the others are read from dir",
-    ),
-    key(
-        DIR,
-        Kind::Text,
-        Preset::Unset,
-        "folder of the datasets, laid out as torchvision does; unset: --data-dir, FORMANT_DATA or the cache folder",
-    ),
+const KEYS: &[Key] = &KEYS_OF_ALL;
+
+/// Where samples come from, then how they are divided.
+const KEYS_OF_ALL: [Key; ORIGIN.len() + DIVISION.len()] = {
+    let (mut keys, mut i) = ([DIVISION[0]; ORIGIN.len() + DIVISION.len()], 0);
+    while i < keys.len() {
+        keys[i] = if i < ORIGIN.len() { ORIGIN[i] } else { DIVISION[i - ORIGIN.len()] };
+        i += 1;
+    }
+    keys
+};
+
+const DIVISION: &[Key] = &[
     key(
         "samples",
         whole(1),
@@ -90,33 +90,18 @@ const KEYS: &[Key] = &[
     ),
 ];
 
-/// The key that says where the files lie.
-pub(crate) const DIR: &str = "dir";
 const DIRICHLET: &str = "dirichlet";
 const IID: &str = "iid";
 const PATHOLOGICAL: &str = "pathological";
 const ALPHA: &str = "alpha";
 const CLASSES_PER_CLIENT: &str = "classes_per_client";
 
-/// The names of the catalogue.
-const DATASETS: [&str; CATALOGUE.len()] = {
-    let (mut names, mut i) = ([""; CATALOGUE.len()], 0);
-    while i < names.len() {
-        names[i] = CATALOGUE[i].name;
-        i += 1;
-    }
-    names
-};
-
 /// Which images, and how they are divided among the clients.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Data {
-    /// The dataset.
-    #[serde(with = "dataset")]
-    pub dataset: &'static CatalogueEntry,
-    /// Folder of the datasets; without it, the usual one.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub dir: Option<PathBuf>,
+    /// Where the samples come from.
+    #[serde(flatten)]
+    pub origin: Origin,
     /// Use only so many training images, balanced over the classes; without it, all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub samples: Option<usize>,
@@ -143,29 +128,6 @@ enum PartitionKeys {
     Iid,
     Dirichlet { alpha: f64 },
     Pathological { classes_per_client: usize },
-}
-
-mod dataset {
-    use formant_data::CatalogueEntry;
-    use serde::de::Error;
-    use serde::{Deserialize, Deserializer, Serializer};
-
-    #[expect(
-        clippy::trivially_copy_pass_by_ref,
-        reason = "serde hands over a reference to the field"
-    )]
-    pub(super) fn serialize<S: Serializer>(
-        entry: &&'static CatalogueEntry,
-        serializer: S,
-    ) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(entry.name)
-    }
-
-    pub(super) fn deserialize<'d, D: Deserializer<'d>>(
-        deserializer: D,
-    ) -> Result<&'static CatalogueEntry, D::Error> {
-        CatalogueEntry::named(&String::deserialize(deserializer)?).map_err(D::Error::custom)
-    }
 }
 
 /// The partitions for which a key means something.
@@ -198,6 +160,7 @@ impl Default for Data {
 impl Data {
     /// Refuses fractions that leave nothing to judge by.
     pub(crate) fn check(&self) -> Result<(), ExperimentError> {
+        self.origin.check()?;
         let (train, validation) = (self.train_fraction, self.validation_fraction);
         if train + validation < 1.0 {
             return Ok(());
@@ -214,8 +177,13 @@ impl Data {
 impl Experiment {
     /// Loads the data and divides it among the clients.
     pub fn federation(&self) -> Result<Federation, ExperimentError> {
+        self.federation_with(&mut |_, _| {})
+    }
+
+    /// The same, for somebody who wants to know how far it is: samples read, and of how many.
+    pub fn federation_with(&self, progress: Progress<'_>) -> Result<Federation, ExperimentError> {
         let data = &self.data;
-        let dataset = Dataset::load(data.dataset.name, data.dir.as_deref())?;
+        let dataset = data.origin.load(self.runtime.threads(), progress)?;
         let plan = PartitionPlan {
             clients: data.clients,
             partition: data.partition.clone(),

@@ -3,7 +3,9 @@
 use crate::overrides::Override;
 use crate::section::{SECTIONS, elsewhere};
 use crate::training::Train;
-use crate::{ExperimentError, MethodSetting, Settings, combination, method, settings, training};
+use crate::{
+    ExperimentError, MethodSetting, Settings, combination, method, origin, settings, training,
+};
 use formant_methods::Zoo;
 use formant_methods::schema::{SchemaError, suggest};
 use std::ops::Deref;
@@ -107,6 +109,7 @@ impl Experiment {
         if table.get("server").is_some_and(Value::is_table) {
             table.remove("server");
         }
+        origin::rename(&mut table);
         // What decides which other keys make sense comes first, whatever the order it was given in.
         let (first, then): (Vec<_>, Vec<_>) = overrides.iter().partition(|o| o.is_decisive());
         for change in first.into_iter().chain(then) {

@@ -1,6 +1,7 @@
 //! An experiment for a network, where a federation trains one method.
 
-use crate::{Experiment, ExperimentError, MethodSetting, data, runtime};
+use crate::{Experiment, ExperimentError, MethodSetting, data, origin, runtime};
+use formant_data::Description;
 use std::ops::Deref;
 use toml::{Table, Value};
 
@@ -25,14 +26,14 @@ impl OneMethod {
     }
 
     /// The file as clients get it: where the server's files lie and how many cores it has is none of
-    /// their business.
-    pub fn for_clients(&self) -> Table {
+    /// their business. What the server knows of data that are no known dataset goes with it.
+    pub fn for_clients(&self, seen: &Description) -> Result<Table, ExperimentError> {
         let mut file = self.to_table();
         file.remove(runtime::SECTION.name);
         if let Some(Value::Table(data)) = file.get_mut(data::SECTION.name) {
-            data.remove(data::DIR);
+            origin::for_clients(data, self, seen)?;
         }
-        file
+        Ok(file)
     }
 
     /// The method.

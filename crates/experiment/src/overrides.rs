@@ -1,6 +1,7 @@
 //! `--set KEY=VALUE` and `--method NAME`: changes to an experiment from the command line.
 
 use crate::ExperimentError;
+use crate::origin::{FORMERLY, SOURCE};
 use crate::section::{SECTIONS, Section};
 use formant_methods::schema::suggest;
 use formant_methods::{ALLOW_DEGENERATE, Entry, Zoo};
@@ -11,6 +12,17 @@ use toml::{Table, Value};
 pub struct Override {
     path: Vec<String>,
     value: Option<Value>,
+}
+
+/// A path with the names that keys have today.
+fn current(mut path: Vec<String>) -> Vec<String> {
+    if let [section, key] = &mut *path
+        && section == "data"
+        && key == FORMERLY
+    {
+        SOURCE.clone_into(key);
+    }
+    path
 }
 
 impl Override {
@@ -36,6 +48,7 @@ impl Override {
                 "write --set KEY=VALUE, e.g. --set rounds=10 or --set method.lambda_p=3",
             ));
         }
+        let path = current(path);
         let value = value.trim();
         if value.is_empty() {
             return Ok(Self { path, value: None });
@@ -47,7 +60,7 @@ impl Override {
 
     /// A change by its parts.
     pub fn new(path: &[&str], value: impl Into<Value>) -> Self {
-        let path = path.iter().map(|p| (*p).to_owned()).collect();
+        let path = current(path.iter().map(|p| (*p).to_owned()).collect());
         Self { path, value: Some(value.into()) }
     }
 

@@ -61,7 +61,7 @@ impl Default for Runtime {
 
 impl Runtime {
     /// Worker threads on this machine.
-    pub(crate) fn threads(&self) -> usize {
+    pub fn threads(&self) -> usize {
         let cores = || std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         self.threads.unwrap_or_else(cores)
     }

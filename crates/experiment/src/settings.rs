@@ -174,17 +174,29 @@ impl Settings {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Origin;
     use crate::section::SECTIONS;
-    use crate::units::{Rate, Span};
+    use crate::units::{Pixels, Rate, Span};
     use core::time::Duration;
     use formant_data::Partition;
-    use formant_numerics::{Convolution, Norm, Stem};
+    use formant_numerics::{Convolution, Norm, Size, Stem};
     use std::collections::HashSet;
 
     /// Settings in which nothing is left out that can be said, as far as they go together.
     fn outspoken() -> [Settings; 2] {
         let mut residual = Settings::default();
-        residual.data.dir = Some("data".into());
+        residual.data.origin = Origin {
+            source: "photos".into(),
+            dir: Some("data".into()),
+            label: Some("kind".into()),
+            features: Some("pixels".into()),
+            exclude: Some(vec!["id".into()]),
+            client: Some("folder".into()),
+            size: Some(Pixels(Size { width: 3, height: 4 })),
+            test_fraction: Some(0.3),
+            skip_bad: Some(true),
+            description: Some(formant_data::description("cifar10").unwrap()),
+        };
         residual.data.samples = Some(3);
         residual.data.seed = Some(4);
         residual.network = NetworkSpec {

@@ -69,6 +69,47 @@ impl TryFrom<String> for Span {
     }
 }
 
+/// Width and height in pixels.
+///
+/// ```
+/// use formant_experiment::units::Pixels;
+/// let wide = Pixels::try_from("64x48".to_owned()).unwrap();
+/// assert_eq!((wide.0.width, wide.0.height, String::from(wide)), (64, 48, "64x48".to_owned()));
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Pixels(pub formant_numerics::Size);
+
+impl From<Pixels> for String {
+    fn from(Pixels(size): Pixels) -> Self {
+        format!("{}x{}", size.width, size.height)
+    }
+}
+
+impl TryFrom<String> for Pixels {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        pixels(&text).map(Self).ok_or_else(|| unlike(&text, &PIXELS))
+    }
+}
+
+/// The largest side of a picture.
+const MOST_PIXELS: usize = 4_096;
+
+fn pixels(text: &str) -> Option<formant_numerics::Size> {
+    let (width, height) = text.split_once('x')?;
+    let side =
+        |side: &str| side.trim().parse().ok().filter(|side| (1..=MOST_PIXELS).contains(side));
+    Some(formant_numerics::Size { width: side(width)?, height: side(height)? })
+}
+
+/// Width and height.
+pub const PIXELS: Form = Form {
+    description: "width and height in pixels such as \"64x64\"",
+    accepts: |text| pixels(text).is_some(),
+};
+
 fn unlike(text: &str, form: &Form) -> String {
     format!("\"{text}\" is not {}", form.description)
 }

@@ -4,9 +4,9 @@
 
 use core::time::Duration;
 use formant_data::{CATALOGUE, Partition};
-use formant_experiment::units::{Rate, Size, Span};
+use formant_experiment::units::{Pixels, Rate, Size, Span};
 use formant_experiment::{
-    Data, Devices, Evaluation, Experiment, Links, MethodSetting, Rules, Runtime, Settings,
+    Data, Devices, Evaluation, Experiment, Links, MethodSetting, Origin, Rules, Runtime, Settings,
     Training, Whose,
 };
 use formant_federation::{Late, Schedule, Until};
@@ -19,8 +19,7 @@ use toml::Table;
 
 prop_compose! {
     fn data()(
-        dataset in (0..CATALOGUE.len()).prop_map(|i| &CATALOGUE[i]),
-        dir in option::of("[a-z/]{1,9}"),
+        origin in origin(),
         samples in option::of(1usize..100_000),
         clients in 10usize..1_000,
         partition in prop_oneof![
@@ -33,13 +32,34 @@ prop_compose! {
         train_fraction in 0.01..0.5,
         validation_fraction in 0.1..0.5,
     ) -> Data {
-        let (dataset, dir) = (dataset_named(dataset), dir.map(Into::into));
-        Data { dataset, dir, samples, clients, partition, min_samples, seed, train_fraction, validation_fraction }
+        Data { origin, samples, clients, partition, min_samples, seed, train_fraction, validation_fraction }
     }
 }
 
-fn dataset_named(entry: &formant_data::CatalogueEntry) -> &'static formant_data::CatalogueEntry {
-    formant_data::CatalogueEntry::named(entry.name).unwrap()
+prop_compose! {
+    fn origin()(
+        source in prop_oneof![(0..CATALOGUE.len()).prop_map(|i| CATALOGUE[i].name.to_owned()), "[a-z./]{1,9}"],
+        dir in option::of("[a-z/]{1,9}"),
+        (label, features, client) in (option::of("[a-z]{1,9}"), option::of("[a-z]{1,9}"), option::of("[a-z]{1,9}")),
+        exclude in option::of(prop::collection::vec("[a-z]{1,9}", 0..4)),
+        size in option::of((1usize..4_096, 1usize..4_096)),
+        test_fraction in option::of(0.0..0.9),
+        skip_bad in option::of(any::<bool>()),
+        described in option::of(0..CATALOGUE.len()),
+    ) -> Origin {
+        Origin {
+            source,
+            dir: dir.map(Into::into),
+            label,
+            features,
+            exclude,
+            client,
+            size: size.map(|(width, height)| Pixels(formant_numerics::Size { width, height })),
+            test_fraction,
+            skip_bad,
+            description: described.map(|i| CATALOGUE[i].description()),
+        }
+    }
 }
 
 prop_compose! {

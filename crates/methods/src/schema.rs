@@ -36,6 +36,10 @@ pub enum Kind {
     Form(&'static Form),
     /// Whole numbers from 1.
     Integers,
+    /// Texts.
+    Texts,
+    /// A table whose content somebody else checks.
+    Table,
 }
 
 /// A way to write something as text.
@@ -151,6 +155,8 @@ impl Kind {
             Self::Text => "text in quotes".into(),
             Self::Form(form) => form.description.into(),
             Self::Integers => "a list of whole numbers, each at least 1, such as [200, 100]".into(),
+            Self::Texts => "a list of texts in quotes".into(),
+            Self::Table => "a table".into(),
         }
     }
 
@@ -186,6 +192,11 @@ impl Kind {
                 let numbers = list.iter().map(Value::as_integer).collect::<Option<Vec<_>>>()?;
                 (value.clone(), !numbers.is_empty() && numbers.iter().all(|x| *x >= 1))
             }
+            Self::Texts => {
+                let list = value.as_array()?;
+                (value.clone(), list.iter().all(Value::is_str))
+            }
+            Self::Table => (Value::Table(value.as_table()?.clone()), true),
         })
     }
 }

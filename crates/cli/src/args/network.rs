@@ -33,15 +33,19 @@ Neither the data nor the personal model ever leave this machine.
 
 Examples:
   formant join --server fl.example.org:7700 --identity alice.bundle.pem --data alice.safetensors --state alice
+  formant join --server fl.example.org:7700 --identity bob.bundle.pem --data photos/ --state bob
   formant join --server 127.0.0.1:7700 --insecure --name client-000 --rehearse --state c0")]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub(crate) struct JoinArgs {
     /// Where the server listens
     #[arg(long, value_name = "HOST:PORT")]
     pub(crate) server: String,
-    /// This client's samples, as `formant data export` writes them
-    #[arg(long, value_name = "FILE", required_unless_present = "rehearse")]
+    /// This client's samples: a folder of images, a table, or any other format (docs/DATA.md)
+    #[arg(long, value_name = "PATH", required_unless_present = "rehearse")]
     pub(crate) data: Option<PathBuf>,
+    /// The column or array of --data that holds the labels
+    #[arg(long, value_name = "NAME", requires = "data")]
+    pub(crate) label: Option<String>,
     /// Take this client's share of the experiment's own dataset, as the simulator divides it
     #[arg(long, conflicts_with = "data")]
     pub(crate) rehearse: bool,

@@ -2,7 +2,7 @@
 
 use super::header::{ALIGNMENT, Header, PREFIX, Prefix, Section, SectionName, digits};
 use super::{check_byte_order, damaged};
-use crate::reading::{Outline, Set, Sink, bytes_of, name_of, pour};
+use crate::reading::{Outline, Pouring, Set, Sink, bytes_of, name_of, pour};
 use crate::share::file_error;
 use crate::source::{Parts, Wanted};
 use crate::{CatalogueEntry, DataError, Description, Progress, Reading};
@@ -34,25 +34,28 @@ pub struct Imported {
     pub bytes: u64,
 }
 
-/// Writes data as one file that can be mapped. They are a path or, if nothing is there, a name of the
-/// [`CATALOGUE`](crate::CATALOGUE), whose files are looked for in `data_dir`. The file is there when it is complete,
-/// and replaces one that was there.
+/// Writes data as one file that can be mapped. `source` is what [`Dataset::find`](crate::Dataset::find) takes: a
+/// known dataset, whose files are below `data_dir`, or a path. The file is there when it is complete, and replaces
+/// one that was there.
 pub fn import(
-    source: &Path,
+    source: &str,
     data_dir: Option<&Path>,
     out: &Path,
     reading: &Reading,
     progress: Progress<'_>,
 ) -> Result<Imported, DataError> {
     check_byte_order(out)?;
-    let parts = match source.to_str().map(CatalogueEntry::named) {
-        Some(Ok(entry)) if !source.exists() => Parts::known(entry, data_dir)?,
-        _ => Parts::open(source, &reading.options)?,
+    let path = Path::new(source);
+    let (name, parts) = match CatalogueEntry::named(source) {
+        Ok(entry) => (entry.name.to_owned(), Parts::known(entry, data_dir)?),
+        Err(_) if path.exists() => (name_of(path), Parts::open(path, &reading.options)?),
+        Err(unknown) => return Err(unknown),
     };
-    let (wanted, remark) = parts.wanted(&reading.options)?;
+    let (pouring, mut remarks) = Pouring::of(&parts, reading)?;
     let mut draft = Draft::beside(out)?;
-    let outline = pour(&parts, wanted, remark, reading, &mut draft, progress)?;
-    draft.complete(name_of(source), outline)
+    let outline = pour(pouring, &mut draft, progress)?;
+    remarks.extend(outline.remark());
+    draft.complete(name, remarks, outline)
 }
 
 /// A file that is being written, under another name. It is removed unless it is completed.
@@ -136,18 +139,29 @@ impl Draft {
     }
 
     /// Writes everything that is known at the end, and gives the file its name.
-    fn complete(mut self, name: String, outline: Outline) -> Result<Imported, DataError> {
-        let bytes = self.write_rest(&name, &outline).map_err(|source| self.fail(source))?;
+    fn complete(
+        mut self,
+        name: String,
+        remarks: Vec<String>,
+        outline: Outline,
+    ) -> Result<Imported, DataError> {
+        let bytes =
+            self.write_rest(&name, &remarks, &outline).map_err(|source| self.fail(source))?;
         std::fs::rename(&self.path, &self.out)
             .map_err(|source| file_error("write", &self.out, source))?;
         self.is_complete = true;
-        let Outline { description, labels: [train, test], owners, remarks } = outline;
+        let Outline { description, labels: [train, test], owners, .. } = outline;
         let (train, test) = (train.len(), test.len());
         let clients = owners.map(|owners| owners.names.len());
         Ok(Imported { name, description, train, test, clients, remarks, bytes })
     }
 
-    fn write_rest(&mut self, name: &str, outline: &Outline) -> std::io::Result<u64> {
+    fn write_rest(
+        &mut self,
+        name: &str,
+        remarks: &[String],
+        outline: &Outline,
+    ) -> std::io::Result<u64> {
         let Self { file, sets, .. } = self;
         for set in sets.iter_mut() {
             set.flush(file)?;
@@ -180,7 +194,7 @@ impl Draft {
             train: outline.labels[0].len(),
             test: outline.labels[1].len(),
             owners: outline.owners.as_ref().map(|owners| owners.names.clone()),
-            remarks: outline.remarks.clone(),
+            remarks: remarks.to_vec(),
             sections,
         };
         let header = serde_json::to_vec(&header)?;

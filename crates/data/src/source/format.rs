@@ -44,6 +44,8 @@ pub const FORMATS: &[Format] = &[
 pub(crate) struct Classes {
     /// A name for every class.
     pub(crate) names: Vec<String>,
+    /// What the labels of the training part mean.
+    pub(crate) of_train: Vec<u16>,
     /// What the labels of the test part mean.
     pub(crate) of_test: Vec<u16>,
 }
@@ -118,7 +120,7 @@ impl Parts {
                 Some(names) => names.to_vec(),
                 None => numbered(most(train)?),
             };
-            return Ok(Classes { names, of_test: Vec::new() });
+            return Ok(Classes { of_train: places(names.len()), names, of_test: Vec::new() });
         };
         match (train.class_names(), test.class_names()) {
             (Some(names), Some(others)) => {
@@ -133,16 +135,21 @@ impl Parts {
                     })
                 };
                 let of_test = others.iter().map(place).collect::<Result<_, _>>()?;
-                Ok(Classes { names: names.to_vec(), of_test })
+                Ok(Classes { names: names.to_vec(), of_train: places(names.len()), of_test })
             }
             (named, _) => {
                 let count = most(train)?.max(most(test)?);
                 let names = named.map_or_else(|| numbered(count), <[String]>::to_vec);
-                let of_test = (0..=u16::MAX).take(names.len().max(count)).collect();
-                Ok(Classes { names, of_test })
+                let (of_train, of_test) = (places(names.len()), places(names.len()));
+                Ok(Classes { names, of_train, of_test })
             }
         }
     }
+}
+
+/// Every class means itself.
+fn places(count: usize) -> Vec<u16> {
+    (0..=u16::MAX).take(count).collect()
 }
 
 fn numbered(count: usize) -> Vec<String> {

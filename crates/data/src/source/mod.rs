@@ -19,6 +19,7 @@ mod sight;
 
 pub use fit::Fitting;
 use fit::Suitable;
+pub(crate) use format::Classes;
 pub use format::{FORMATS, Format, Parts};
 
 use crate::{DataError, Normalisation, Owners, Schema, Split, Values};
@@ -221,6 +222,11 @@ impl Source {
             sources.push(Self::files(files, options));
         }
         Ok(sources)
+    }
+
+    /// Whether a file is a share of `formant data export`.
+    pub(crate) fn is_share(path: &Path) -> Result<bool, DataError> {
+        Ok(Sight::of(path)?.kind() == Some(Kind::Safetensors))
     }
 
     /// A dataset of the [`CATALOGUE`](crate::CATALOGUE): its global test images, or its training

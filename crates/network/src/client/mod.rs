@@ -17,7 +17,7 @@ pub use summary::Summary;
 
 use crate::error::NetworkError;
 use crate::stream::{Limits, Traffic};
-use formant_data::Share;
+use formant_data::{Reading, Share};
 use formant_methods::Zoo;
 use formant_runtime::files;
 use link::Link;
@@ -32,8 +32,15 @@ use vault::{Terms, Vault};
 
 /// Where a client's samples come from.
 pub enum Source {
-    /// They are its own.
+    /// They are its own, in memory.
     Share(Box<Share>),
+    /// They are its own, in any format.
+    Own {
+        /// A file or a folder.
+        path: PathBuf,
+        /// How it is read.
+        reading: Reading,
+    },
     /// Its share of the experiment's own dataset, divided as the simulator divides it.
     Rehearse {
         /// The folder of the datasets; without it, the usual one.

@@ -4,11 +4,12 @@ use super::Source;
 use super::vault::Terms;
 use crate::error::NetworkError;
 use crate::wire::confused;
-use formant_data::{ClientData, Dataset};
+use formant_data::{ClientData, Dataset, Description, OwnSplit, Reading};
 use formant_experiment::{Experiment, OneMethod, Override, Side};
 use formant_methods::Zoo;
 use formant_runtime::event::RunStarted;
 use formant_runtime::{Desk, Task};
+use std::path::Path;
 use std::sync::Arc;
 use toml::Table;
 
@@ -25,6 +26,33 @@ pub(crate) struct Assignment {
     data: ClientData,
 }
 
+/// What a sample is, as the server says.
+fn described(experiment: &OneMethod) -> Result<Description, NetworkError> {
+    let origin = &experiment.data.origin;
+    let nothing = || format!("the experiment does not say what a sample of {} is", origin.name());
+    origin.described().ok_or_else(|| confused(nothing()))
+}
+
+/// The client's own data, as the server has described them.
+fn own(
+    experiment: &OneMethod,
+    client: usize,
+    path: &Path,
+    reading: &Reading,
+) -> Result<(Dataset, ClientData), NetworkError> {
+    let data = &experiment.data;
+    let description = described(experiment)?;
+    let split = OwnSplit {
+        train_fraction: data.train_fraction,
+        validation_fraction: data.validation_fraction,
+        seed: data.seed.unwrap_or(experiment.seed),
+        client,
+    };
+    let (dataset, data) = description.own(path, reading, split, &mut |_, _| {})?;
+    // The run is about the federation's data, whatever a client calls its own.
+    Ok((Dataset { name: experiment.data.origin.name(), ..dataset }, data))
+}
+
 impl Assignment {
     /// Wires the experiment up over the client's own data.
     pub(crate) fn new(terms: &Terms, source: Source, zoo: &Zoo) -> Result<Self, NetworkError> {
@@ -36,15 +64,19 @@ impl Assignment {
             Source::Rehearse { dir: Some(dir) } => {
                 vec![Override::new(&["data", "dir"], dir.display().to_string())]
             }
-            Source::Rehearse { dir: None } | Source::Share(_) => Vec::new(),
+            Source::Rehearse { dir: None } | Source::Share(_) | Source::Own { .. } => Vec::new(),
         };
         let experiment = Experiment::parse_for_network(&table, &changes, zoo)?;
         let experiment = OneMethod::new(experiment)?;
         let (client, clients) = (terms.client, experiment.data.clients);
         let (dataset, data) = match source {
             Source::Share(share) => {
-                let known = experiment.data.dataset;
-                let (dataset, data) = share.into_dataset(known.name, &known.description())?;
+                let (dataset, data) =
+                    share.into_dataset(experiment.data.origin.name(), &described(&experiment)?)?;
+                (Arc::new(dataset), Some(data))
+            }
+            Source::Own { path, reading } => {
+                let (dataset, data) = own(&experiment, client, &path, &reading)?;
                 (Arc::new(dataset), Some(data))
             }
             Source::Rehearse { .. } => {

@@ -3,8 +3,8 @@
 
 use crate::error::NetworkError;
 use crate::settings::ServerSettings;
-use formant_data::Dataset;
-use formant_experiment::{Data, OneMethod, Side};
+use formant_data::{Dataset, Description};
+use formant_experiment::{OneMethod, Origin, Side};
 use formant_numerics::Samples;
 use formant_runtime::event::RunStarted;
 use formant_runtime::{MethodPlan, Scored, Task};
@@ -27,16 +27,17 @@ impl Wiring {
         experiment: &OneMethod,
         settings: ServerSettings,
     ) -> Result<Self, NetworkError> {
-        let dataset = match experiment.evaluation.split {
-            Scored::Test => load(&experiment.data)?,
+        let origin = &experiment.data.origin;
+        let dataset = match (experiment.evaluation.split, origin.described()) {
             // Of the union of all validation sets nobody here has anything.
-            Scored::Validation => Dataset::described(
-                experiment.data.dataset.name,
-                &experiment.data.dataset.description(),
-            )?,
+            (Scored::Validation, Some(known)) => Dataset::described(origin.name(), &known)?,
+            (_, known) => load(origin, known, experiment.runtime.threads())?,
         };
+        for remark in &dataset.remarks {
+            tracing::info!(data = dataset.name, "{remark}");
+        }
         let (task, header) = experiment.task(&dataset, Side::Server)?;
-        let experiment = experiment.for_clients().to_string();
+        let experiment = experiment.for_clients(&dataset.description())?.to_string();
         Ok(Self { settings, task, header, test: dataset.test, experiment })
     }
 
@@ -45,17 +46,23 @@ impl Wiring {
     }
 }
 
-/// The dataset's shape and classes, and its test images if they can be had: only they are needed, to
-/// score the GM.
-fn load(data: &Data) -> Result<Dataset, NetworkError> {
-    let described = Dataset::described(data.dataset.name, &data.dataset.description())?;
-    match Dataset::load(data.dataset.name, data.dir.as_deref()) {
+/// The dataset's shape and classes, and its test samples if they can be had: only they are needed, to
+/// score the GM. Data that nothing is known of must be here, since they say what a sample is.
+fn load(
+    origin: &Origin,
+    known: Option<Description>,
+    threads: usize,
+) -> Result<Dataset, NetworkError> {
+    let loaded = origin.load(threads, &mut |_, _| {});
+    let Some(known) = known else { return Ok(loaded?) };
+    let described = Dataset::described(origin.name(), &known)?;
+    match loaded {
         Ok(loaded) => Ok(Dataset { test: loaded.test, ..described }),
         Err(error) => {
             let error = error.to_string();
             let why = error.lines().next();
-            let dataset = data.dataset.name;
-            tracing::warn!(dataset, why, "no images: the generic model is not scored here");
+            let dataset = described.name.as_str();
+            tracing::warn!(dataset, why, "no samples: the generic model is not scored here");
             Ok(described)
         }
     }

@@ -76,7 +76,7 @@ async fn both_sides_record_a_refusal_in_the_same_words() {
     let mut house = House::new(2, "fedavg", "");
     let sizes = [0, 1].map(|client| match house.share(client) {
         Source::Share(share) => share.train().len(),
-        Source::Rehearse { .. } => 0,
+        Source::Own { .. } | Source::Rehearse { .. } => 0,
     });
     assert_ne!(sizes[0], sizes[1]);
     let (most, refused) = (sizes[0].min(sizes[1]), usize::from(sizes[1] > sizes[0]));
