@@ -313,6 +313,35 @@ Examples:
     Export(DataExportArgs),
 }
 
+/// What cannot be seen from files themselves.
+#[derive(Debug, Args, Clone)]
+pub(crate) struct OriginArgs {
+    /// Folder of the known datasets [env: FORMANT_DATA]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) data_dir: Option<PathBuf>,
+    /// Column of a table, or array of an .npz file, that holds the labels
+    #[arg(long, value_name = "NAME")]
+    pub(crate) label: Option<String>,
+    /// Array of an .npz file that holds the samples
+    #[arg(long, value_name = "NAME")]
+    pub(crate) features: Option<String>,
+    /// Column of a table that is no feature, such as an id
+    #[arg(long, value_name = "NAME")]
+    pub(crate) exclude: Vec<String>,
+    /// Column that says whose a row is, or `folder` for images in CLIENT/CLASS/IMAGE
+    #[arg(long, value_name = "NAME")]
+    pub(crate) client: Option<String>,
+    /// Width and height to which pictures are brought, such as 64x64
+    #[arg(long, value_name = "WIDTHxHEIGHT")]
+    pub(crate) size: Option<String>,
+    /// Share of each class that becomes the global test set, of data that have none [default: 0.2]
+    #[arg(long, value_name = "SHARE")]
+    pub(crate) test_fraction: Option<f64>,
+    /// Leave out pictures that cannot be read
+    #[arg(long)]
+    pub(crate) skip_bad: bool,
+}
+
 #[derive(Debug, Args)]
 pub(crate) struct DataExportArgs {
     #[command(flatten)]
@@ -323,10 +352,20 @@ pub(crate) struct DataExportArgs {
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  formant init                                         every key with its default and its meaning
+  formant init --data photos/                          an experiment that suits a folder of images
+  formant init --data visits.csv --label outcome --client hospital visits.toml")]
 pub(crate) struct InitArgs {
     /// Where to write it
     #[arg(default_value = "experiment.toml")]
     pub(crate) file: PathBuf,
+    /// Look at these data, a known dataset or files of yours, and write an experiment that suits them
+    #[arg(long, value_name = "SOURCE")]
+    pub(crate) data: Option<String>,
+    #[command(flatten)]
+    pub(crate) origin: OriginArgs,
     /// Replace an existing file
     #[arg(long)]
     pub(crate) force: bool,

@@ -36,6 +36,7 @@ mod serve;
 mod service;
 mod speedup;
 mod status;
+mod suggestion;
 mod sweep;
 
 use args::{Cli, Command};

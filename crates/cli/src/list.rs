@@ -3,6 +3,7 @@
 use crate::args::{InitArgs, JsonArgs, MethodsArgs, MethodsCommand};
 use crate::output::{pasteable, print, print_json};
 use crate::program;
+use crate::suggestion;
 use anyhow::bail;
 use formant_methods::schema::Key;
 use formant_methods::{ALLOW_DEGENERATE, Entry, Zoo};
@@ -186,7 +187,11 @@ pub(crate) fn init(args: &InitArgs, zoo: &Zoo) -> anyhow::Result<ExitCode> {
             args.file.display()
         );
     }
-    files::write(&args.file, formant_experiment::template(zoo).as_bytes(), Synced::Content)?;
+    let text = match &args.data {
+        Some(source) => suggestion::of(&args.origin.origin(source)?, zoo)?,
+        None => formant_experiment::template(zoo),
+    };
+    files::write(&args.file, text.as_bytes(), Synced::Content)?;
     let (written, pasted) = (args.file.display(), pasteable(&args.file));
     print(&format!("wrote {written}\nrun it with: {} run {pasted}\n", program::name()))?;
     Ok(ExitCode::SUCCESS)

@@ -6,8 +6,9 @@ use crate::interrupt::stop_flag;
 use crate::output::{colour_on_stdout, note, pasteable, print, print_json};
 use crate::program;
 use crate::progress::{Bars, LateBar};
+use crate::suggestion;
 use anyhow::Context;
-use formant_experiment::{Experiment, Override, QUICKSTART};
+use formant_experiment::{Experiment, Origin, Override, QUICKSTART};
 use formant_methods::Zoo;
 use formant_model::folder::MODELS;
 use formant_report::RunLog;
@@ -150,13 +151,23 @@ pub(crate) fn experiment(
 
 /// The experiment of the command line, or one that is built in, for a study to vary.
 pub(crate) fn draft(args: &ExperimentArgs, built_in: &str, zoo: &Zoo) -> anyhow::Result<Draft> {
-    let mut draft = match &args.experiment {
-        Some(path) => Draft::read(path, zoo)?,
-        None => Draft::new(built_in.parse().context("the built-in experiment")?, zoo),
+    let changes = args.set.iter().map(|text| Override::parse(text));
+    let changes = changes.collect::<Result<Vec<_>, _>>()?;
+    let mut draft = match (&args.experiment, other_data(args, &changes)?) {
+        (Some(path), _) => Draft::read(path, zoo)?,
+        (None, Some(origin)) => {
+            let text = suggestion::of(&origin, zoo)?;
+            let (program, source) = (program::name(), &origin.source);
+            note!(
+                "note: the experiment is drawn up for {source}: {program} init --data {source} shows it"
+            );
+            Draft::new(text.parse().context("the experiment that suits the data")?, zoo)
+        }
+        (None, None) => Draft::new(built_in.parse().context("the built-in experiment")?, zoo),
     };
     draft.choose_methods(&args.methods)?;
-    for text in &args.set {
-        draft.change(Override::parse(text)?);
+    for change in changes {
+        draft.change(change);
     }
     if let Some(seed) = args.seed {
         draft.change(Override::new(&["seed"], seed));
@@ -167,6 +178,17 @@ pub(crate) fn draft(args: &ExperimentArgs, built_in: &str, zoo: &Zoo) -> anyhow:
         draft.change(Override::new(&["data", "dir"], dir.display().to_string()));
     }
     Ok(draft)
+}
+
+/// The data that changes ask for in place of the quickstart's: what that says of clients and rates was chosen
+/// for its own.
+fn other_data(args: &ExperimentArgs, changes: &[Override]) -> anyhow::Result<Option<Origin>> {
+    let Some(mut origin) = Origin::changed(changes)? else { return Ok(None) };
+    if origin == Origin::of("mnist-small") {
+        return Ok(None);
+    }
+    origin.dir = args.data_dir.clone().or(origin.dir);
+    Ok(Some(origin))
 }
 
 /// `--threads` as a change to the experiment.

@@ -52,6 +52,7 @@ impl Description {
             classes,
             is_test: vec![false; parts.train.len()],
             threads: reading.threads,
+            remarks: Vec::new(),
         };
         let Outline { labels: [train, test], .. } = pour(poured, &mut memory, progress)?;
         let client = split.divide(&train, test.len())?;

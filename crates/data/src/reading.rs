@@ -63,16 +63,8 @@ pub(crate) struct Outline {
     pub(crate) labels: [Vec<u16>; 2],
     /// Whose the training samples are.
     pub(crate) owners: Option<Owners>,
-    /// Samples that could not be read and were left out.
-    pub(crate) skipped: usize,
-}
-
-impl Outline {
-    /// What was left out, if anything.
-    pub(crate) fn remark(&self) -> Option<String> {
-        let left_out = |n| format!("{n} samples that cannot be read are left out");
-        Some(self.skipped).filter(|n| *n > 0).map(left_out)
-    }
+    /// What was decided that the data do not say.
+    pub(crate) remarks: Vec<String>,
 }
 
 /// Is told how many samples of how many have been read.
@@ -116,7 +108,7 @@ impl Dataset {
     /// ```
     pub fn read(path: &Path, reading: &Reading, progress: Progress<'_>) -> Result<Self, DataError> {
         let parts = Parts::open(path, &reading.options)?;
-        let (pouring, mut remarks) = Pouring::of(&parts, reading)?;
+        let pouring = parts.pouring(reading)?;
         let wanted = pouring.wanted;
         let size = parts.len() as u64 * bytes_of(wanted);
         if let Some(memory) = reading.memory.filter(|memory| size > *memory) {
@@ -134,7 +126,6 @@ impl Dataset {
         }
         let mut memory = Memory::default();
         let outline = pour(pouring, &mut memory, progress)?;
-        remarks.extend(outline.remark());
         let [train_labels, test_labels] = outline.labels;
         let Description { shape, class_names, normalisation, values, schema } = outline.description;
         let [train_bytes, test_bytes] = memory.bytes;
@@ -152,7 +143,7 @@ impl Dataset {
         let [train, test] = samples;
         let dataset = Self::assemble(name_of(path), class_names, train, test)?;
         let owners = outline.owners.map(Arc::new);
-        Ok(Self { values, schema, owners, remarks, ..dataset })
+        Ok(Self { values, schema, owners, remarks: outline.remarks, ..dataset })
     }
 }
 
@@ -196,6 +187,20 @@ impl Sink for Memory {
 }
 
 impl Parts {
+    /// All of it, as nobody has asked for anything else.
+    pub(crate) fn pouring(&self, reading: &Reading) -> Result<Pouring<'_>, DataError> {
+        let (wanted, resized) = self.wanted(&reading.options)?;
+        let (is_test, tested) = self.tested(reading.test_fraction)?;
+        Ok(Pouring {
+            parts: self,
+            wanted,
+            classes: self.classes()?,
+            is_test,
+            threads: reading.threads,
+            remarks: resized.into_iter().chain(tested).collect(),
+        })
+    }
+
     /// Which of the training samples become the global test set, where the data have none, and what to say
     /// of it.
     pub(crate) fn tested(&self, fraction: f64) -> Result<(Vec<bool>, Option<String>), DataError> {
@@ -225,20 +230,8 @@ pub(crate) struct Pouring<'p> {
     /// Which samples of the training part go to the test set.
     pub(crate) is_test: Vec<bool>,
     pub(crate) threads: usize,
-}
-
-impl<'p> Pouring<'p> {
-    /// Everything, as it suits the data, and what was decided about them.
-    pub(crate) fn of(
-        parts: &'p Parts,
-        reading: &Reading,
-    ) -> Result<(Self, Vec<String>), DataError> {
-        let (wanted, remark) = parts.wanted(&reading.options)?;
-        let (is_test, tested) = parts.tested(reading.test_fraction)?;
-        let (classes, threads) = (parts.classes()?, reading.threads);
-        let remarks = remark.into_iter().chain(tested).collect();
-        Ok((Self { parts, wanted, classes, is_test, threads }, remarks))
-    }
+    /// What was decided that the data do not say.
+    pub(crate) remarks: Vec<String>,
 }
 
 /// Reads everything once and hands it over, sample by sample: the training part, then the test part.
@@ -247,7 +240,7 @@ pub(crate) fn pour(
     sink: &mut dyn Sink,
     progress: Progress<'_>,
 ) -> Result<Outline, DataError> {
-    let Pouring { parts, wanted, classes, is_test, threads } = pouring;
+    let Pouring { parts, wanted, classes, is_test, threads, mut remarks } = pouring;
     let split_off = is_test.iter().filter(|is_test| **is_test).count();
     let given = parts.test.as_ref().map_or(0, Source::len);
     sink.expect([parts.train.len() - split_off, split_off + given], wanted);
@@ -286,7 +279,10 @@ pub(crate) fn pour(
     let labels = poured.labels;
     let (shape, values, class_names) = (wanted.shape, wanted.values, classes.names);
     let description = Description { shape, class_names, normalisation, values, schema };
-    Ok(Outline { description, labels, owners, skipped })
+    if skipped > 0 {
+        remarks.push(format!("{skipped} samples that cannot be read are left out"));
+    }
+    Ok(Outline { description, labels, owners, remarks })
 }
 
 /// Samples on their way.

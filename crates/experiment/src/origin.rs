@@ -2,11 +2,11 @@
 
 use crate::section::key;
 use crate::units::{PIXELS, Pixels};
-use crate::{ExperimentError, OneMethod};
+use crate::{ExperimentError, OneMethod, Override};
 use formant_data::{
     CatalogueEntry, Dataset, Description, Progress, Reading, SourceOptions, TEST_FRACTION,
 };
-use formant_methods::schema::{Default as Preset, Key, Kind};
+use formant_methods::schema::{Default as Preset, Key, Kind, resolve};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use toml::{Table, Value};
@@ -132,6 +132,28 @@ impl Origin {
             skip_bad: None,
             description: None,
         }
+    }
+
+    /// What changes say of it, if they name a source.
+    pub fn changed(changes: &[Override]) -> Result<Option<Self>, ExperimentError> {
+        let mut given = Table::new();
+        for (path, value) in changes.iter().filter_map(Override::set) {
+            if let [section, key] = path
+                && section == "data"
+                && KEYS.iter().any(|known| known.name == key)
+            {
+                given.insert(key.clone(), value.clone());
+            }
+        }
+        if !given.contains_key(SOURCE) {
+            return Ok(None);
+        }
+        let table = resolve("data", &KEYS, &given)?;
+        let wrong = |error: toml::de::Error| ExperimentError::Syntax {
+            origin: "section [data]".into(),
+            reason: error.to_string(),
+        };
+        Ok(Some(table.try_into().map_err(wrong)?))
     }
 
     /// The known dataset, if it is one.

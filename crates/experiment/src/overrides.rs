@@ -64,6 +64,11 @@ impl Override {
         Self { path, value: Some(value.into()) }
     }
 
+    /// The key and its value, unless it unsets the key.
+    pub(crate) fn set(&self) -> Option<(&[String], &Value)> {
+        self.value.as_ref().map(|value| (&*self.path, value))
+    }
+
     /// Whether it chooses a partition or a network, each of which has keys of its own.
     pub(crate) fn is_decisive(&self) -> bool {
         self.decided().is_some()

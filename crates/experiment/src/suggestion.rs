@@ -165,7 +165,8 @@ fn network(glance: &Glance) -> Suited {
         let why = "Small grey pictures: LeNet-5 is enough and quick.";
         return suited("name = \"lenet5\"", why, 0.02, 0.15 * pixels);
     }
-    let why = "Small colour pictures: two convolutions and a hidden layer, as federated papers have it.";
+    let why =
+        "Small colour pictures: two convolutions and a hidden layer, as federated papers have it.";
     suited("name = \"cnn\"", why, 0.01, pixels)
 }
 

@@ -2,7 +2,7 @@
 
 use super::header::{ALIGNMENT, Header, PREFIX, Prefix, Section, SectionName, digits};
 use super::{check_byte_order, damaged};
-use crate::reading::{Outline, Pouring, Set, Sink, bytes_of, name_of, pour};
+use crate::reading::{Outline, Set, Sink, bytes_of, name_of, pour};
 use crate::share::file_error;
 use crate::source::{Parts, Wanted};
 use crate::{CatalogueEntry, DataError, Description, Progress, Reading};
@@ -51,11 +51,10 @@ pub fn import(
         Err(_) if path.exists() => (name_of(path), Parts::open(path, &reading.options)?),
         Err(unknown) => return Err(unknown),
     };
-    let (pouring, mut remarks) = Pouring::of(&parts, reading)?;
+    let pouring = parts.pouring(reading)?;
     let mut draft = Draft::beside(out)?;
     let outline = pour(pouring, &mut draft, progress)?;
-    remarks.extend(outline.remark());
-    draft.complete(name, remarks, outline)
+    draft.complete(name, outline)
 }
 
 /// A file that is being written, under another name. It is removed unless it is completed.
@@ -139,29 +138,18 @@ impl Draft {
     }
 
     /// Writes everything that is known at the end, and gives the file its name.
-    fn complete(
-        mut self,
-        name: String,
-        remarks: Vec<String>,
-        outline: Outline,
-    ) -> Result<Imported, DataError> {
-        let bytes =
-            self.write_rest(&name, &remarks, &outline).map_err(|source| self.fail(source))?;
+    fn complete(mut self, name: String, outline: Outline) -> Result<Imported, DataError> {
+        let bytes = self.write_rest(&name, &outline).map_err(|source| self.fail(source))?;
         std::fs::rename(&self.path, &self.out)
             .map_err(|source| file_error("write", &self.out, source))?;
         self.is_complete = true;
-        let Outline { description, labels: [train, test], owners, .. } = outline;
+        let Outline { description, labels: [train, test], owners, remarks } = outline;
         let (train, test) = (train.len(), test.len());
         let clients = owners.map(|owners| owners.names.len());
         Ok(Imported { name, description, train, test, clients, remarks, bytes })
     }
 
-    fn write_rest(
-        &mut self,
-        name: &str,
-        remarks: &[String],
-        outline: &Outline,
-    ) -> std::io::Result<u64> {
+    fn write_rest(&mut self, name: &str, outline: &Outline) -> std::io::Result<u64> {
         let Self { file, sets, .. } = self;
         for set in sets.iter_mut() {
             set.flush(file)?;
@@ -194,7 +182,7 @@ impl Draft {
             train: outline.labels[0].len(),
             test: outline.labels[1].len(),
             owners: outline.owners.as_ref().map(|owners| owners.names.clone()),
-            remarks: remarks.to_vec(),
+            remarks: outline.remarks.clone(),
             sections,
         };
         let header = serde_json::to_vec(&header)?;
