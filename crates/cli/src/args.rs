@@ -1,6 +1,7 @@
 //! The command line.
 
 pub(crate) mod cert;
+pub(crate) mod data;
 pub(crate) mod model;
 pub(crate) mod network;
 pub(crate) mod predict;
@@ -303,14 +304,43 @@ pub(crate) enum DataCommand {
 Examples:
   formant data show
   formant data show --set data.alpha=0.1 --set data.clients=50
+  formant data show photos/ --png sheet.png        pictures of every class
+  formant data show photos.formant --svg map.svg   who holds what, with all clients
   formant data show --set data.partition=pathological --set data.classes_per_client=2")]
-    Show(ExperimentArgs),
+    Show(data::ShowArgs),
     /// Write every client's data to a file of its own, as a real client holds it
     #[command(after_help = "\
 Examples:
   formant data export --out shares
   formant data export experiment.toml --out shares --set data.clients=5")]
     Export(DataExportArgs),
+    /// Write data as one file that need not fit into memory and opens at once
+    #[command(after_help = "\
+The file is mapped, not read: training takes from it what it needs when it needs it. It gives the
+same results as the data themselves, bit for bit. docs/DATA.md describes it.
+
+Examples:
+  formant data import photos/ photos.formant --size 64x64
+  formant data import visits.csv visits.formant --label outcome --client hospital
+  formant run --set data.source=photos.formant")]
+    Import(data::ImportArgs),
+    /// Compare all of an imported file with its checksums
+    #[command(after_help = "\
+Files of up to 1 GiB are compared whenever they are opened; this does it for all.
+
+Example:
+  formant data check photos.formant")]
+    Check(data::CheckArgs),
+    /// Fetch a published dataset, and compare it with its published checksums
+    #[command(after_help = "\
+A download that breaks off goes on where it ended, also with the next command. What is there and
+right is kept. Without a network, the command says which files to put where.
+
+Examples:
+  formant data get cifar10
+  formant data get fashion-mnist --data-dir datasets
+  formant data get mnist --mirror https://mirror.example.org/mnist")]
+    Get(data::GetArgs),
 }
 
 /// What cannot be seen from files themselves.

@@ -1,9 +1,10 @@
 //! `formant data`.
 
-use crate::args::{DataArgs, DataCommand, ExperimentArgs};
+use crate::args::data::ShowArgs;
+use crate::args::{DataArgs, DataCommand};
 use crate::data_export::export;
 use crate::output::{colour_on_stdout, print};
-use crate::run;
+use crate::{data_get, data_import, run};
 use formant_data::{CATALOGUE, CatalogueEntry, data_dir, show};
 use formant_methods::Zoo;
 use std::fmt::Write as _;
@@ -15,6 +16,9 @@ pub(crate) fn data(args: DataArgs, zoo: &Zoo) -> anyhow::Result<ExitCode> {
         DataCommand::List { data_dir } => list(data_dir.as_deref()),
         DataCommand::Show(args) => show(&args, zoo),
         DataCommand::Export(args) => export(&args, zoo),
+        DataCommand::Import(args) => data_import::import(&args),
+        DataCommand::Check(args) => data_import::check(&args),
+        DataCommand::Get(args) => data_get::get(&args),
     }
 }
 
@@ -45,8 +49,8 @@ fn place(entry: &CatalogueEntry, dir: &Path) -> &'static str {
     if holds(&dir.join(entry.folder)) || holds(dir) { "found" } else { "not found" }
 }
 
-fn show(args: &ExperimentArgs, zoo: &Zoo) -> anyhow::Result<ExitCode> {
-    let federation = run::experiment(args, &[], zoo)?.federation()?;
+fn show(args: &ShowArgs, zoo: &Zoo) -> anyhow::Result<ExitCode> {
+    let federation = run::experiment(&args.experiment, &[], zoo)?.federation()?;
     let heat_map = show::heat_map(&federation, colour_on_stdout());
     print(&format!("{}\n{heat_map}", show::table(&federation)))?;
     Ok(ExitCode::SUCCESS)

@@ -18,6 +18,8 @@ mod args;
 mod cert;
 mod data;
 mod data_export;
+mod data_get;
+mod data_import;
 mod devices;
 mod evaluate;
 mod export_model;
