@@ -299,7 +299,7 @@ pub(crate) enum DataCommand {
         #[arg(long, value_name = "DIR")]
         data_dir: Option<PathBuf>,
     },
-    /// Print how an experiment divides its data: a table and a heat map of labels
+    /// Show data and how they are divided: counts, classes, clients, and pictures of them
     #[command(after_help = "\
 Examples:
   formant data show

@@ -1,11 +1,10 @@
 //! `formant data`.
 
-use crate::args::data::ShowArgs;
 use crate::args::{DataArgs, DataCommand};
 use crate::data_export::export;
-use crate::output::{colour_on_stdout, print};
-use crate::{data_get, data_import, run};
-use formant_data::{CATALOGUE, CatalogueEntry, data_dir, show};
+use crate::output::print;
+use crate::{data_get, data_import, data_show};
+use formant_data::{CATALOGUE, CatalogueEntry, data_dir};
 use formant_methods::Zoo;
 use std::fmt::Write as _;
 use std::path::Path;
@@ -14,7 +13,7 @@ use std::process::ExitCode;
 pub(crate) fn data(args: DataArgs, zoo: &Zoo) -> anyhow::Result<ExitCode> {
     match args.command {
         DataCommand::List { data_dir } => list(data_dir.as_deref()),
-        DataCommand::Show(args) => show(&args, zoo),
+        DataCommand::Show(args) => data_show::show(&args, zoo),
         DataCommand::Export(args) => export(&args, zoo),
         DataCommand::Import(args) => data_import::import(&args),
         DataCommand::Check(args) => data_import::check(&args),
@@ -47,11 +46,4 @@ fn place(entry: &CatalogueEntry, dir: &Path) -> &'static str {
             .all(|file| folder.join(file).is_file() || folder.join(format!("{file}.gz")).is_file())
     };
     if holds(&dir.join(entry.folder)) || holds(dir) { "found" } else { "not found" }
-}
-
-fn show(args: &ShowArgs, zoo: &Zoo) -> anyhow::Result<ExitCode> {
-    let federation = run::experiment(&args.experiment, &[], zoo)?.federation()?;
-    let heat_map = show::heat_map(&federation, colour_on_stdout());
-    print(&format!("{}\n{heat_map}", show::table(&federation)))?;
-    Ok(ExitCode::SUCCESS)
 }

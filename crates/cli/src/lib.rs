@@ -20,6 +20,7 @@ mod data;
 mod data_export;
 mod data_get;
 mod data_import;
+mod data_show;
 mod devices;
 mod evaluate;
 mod export_model;

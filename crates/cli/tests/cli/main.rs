@@ -13,6 +13,7 @@ mod certificates;
 mod devices;
 mod evaluations;
 mod exports;
+mod imports;
 mod interruption;
 mod listings;
 mod network;
