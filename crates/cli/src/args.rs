@@ -1,6 +1,7 @@
 //! The command line.
 
 pub(crate) mod cert;
+pub(crate) mod data;
 pub(crate) mod model;
 pub(crate) mod network;
 pub(crate) mod predict;
@@ -298,14 +299,16 @@ pub(crate) enum DataCommand {
         #[arg(long, value_name = "DIR")]
         data_dir: Option<PathBuf>,
     },
-    /// Print how an experiment divides its data: a table and a heat map of labels
+    /// Show data and how they are divided: counts, classes, clients, and pictures of them
     #[command(after_help = "\
 Examples:
   formant data show
   formant data show --set data.alpha=0.1 --set data.clients=50
+  formant data show photos/ --png sheet.png        pictures of every class
+  formant data show photos.formant --svg map.svg   who holds what, with all clients
   formant data show --set data.partition=pathological --set data.classes_per_client=2
   formant data show --set data.partition=shards --set data.skew=rotation")]
-    Show(ExperimentArgs),
+    Show(data::ShowArgs),
     /// Write every client's data to a file of its own, as a real client holds it
     #[command(after_help = "\
 Examples:
@@ -321,6 +324,50 @@ Examples:
 The file is a list of clients, each with the samples of its train, validation and test sets as
 numbers from 0 in the order of the training set. docs/DATA.md says what else is read.")]
     Split(DataSplitArgs),
+    /// Write data as one file that need not fit into memory and opens at once
+    #[command(after_help = "\
+The file is mapped, not read: training takes from it what it needs when it needs it. It gives the
+same results as the data themselves, bit for bit. docs/DATA.md describes it.
+
+Examples:
+  formant data import photos/ photos.formant --size 64x64
+  formant data import visits.csv visits.formant --label outcome --client hospital
+  formant run --set data.source=photos.formant")]
+    Import(data::ImportArgs),
+    /// Compare all of an imported file with its checksums
+    #[command(after_help = "\
+Files of up to 1 GiB are compared whenever they are opened; this does it for all.
+
+Example:
+  formant data check photos.formant")]
+    Check(data::CheckArgs),
+    /// Fetch a published dataset, and compare it with its published checksums
+    #[command(after_help = "\
+A download that breaks off goes on where it ended, also with the next command. What is there and
+right is kept. Without a network, the command says which files to put where.
+
+Examples:
+  formant data get cifar10
+  formant data get fashion-mnist --data-dir datasets
+  formant data get mnist --mirror https://mirror.example.org/mnist")]
+    Get(data::GetArgs),
+    /// Print what is known of data without the data, for a server that has none
+    #[command(after_help = "\
+Paste what it prints into the server's experiment, in place of data.source being there. Clients then
+bring their own data into this shape: pictures are resized, classes matched by their names, rows of a
+table encoded by these columns.
+
+Example:
+  formant data describe photos/ >> server.toml")]
+    Describe(DataDescribeArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DataDescribeArgs {
+    /// A known dataset, or files of yours
+    pub(crate) source: String,
+    #[command(flatten)]
+    pub(crate) origin: OriginArgs,
 }
 
 #[derive(Debug, Args)]

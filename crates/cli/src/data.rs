@@ -1,11 +1,12 @@
 //! `formant data`.
 
-use crate::args::{DataArgs, DataCommand, DataSplitArgs, ExperimentArgs};
+use crate::args::{DataArgs, DataCommand, DataDescribeArgs, DataSplitArgs};
 use crate::data_export::export;
-use crate::output::{colour_on_stdout, print};
-use crate::run;
+use crate::output::print;
+use crate::progress::LateBar;
+use crate::{data_get, data_import, data_show, run};
 use anyhow::bail;
-use formant_data::{CATALOGUE, CatalogueEntry, data_dir, show};
+use formant_data::{CATALOGUE, CatalogueEntry, data_dir};
 use formant_methods::Zoo;
 use formant_runtime::files::{self, Synced};
 use std::fmt::Write as _;
@@ -15,9 +16,13 @@ use std::process::ExitCode;
 pub(crate) fn data(args: DataArgs, zoo: &Zoo) -> anyhow::Result<ExitCode> {
     match args.command {
         DataCommand::List { data_dir } => list(data_dir.as_deref()),
-        DataCommand::Show(args) => show(&args, zoo),
+        DataCommand::Show(args) => data_show::show(&args, zoo),
         DataCommand::Export(args) => export(&args, zoo),
         DataCommand::Split(args) => split(&args, zoo),
+        DataCommand::Import(args) => data_import::import(&args),
+        DataCommand::Check(args) => data_import::check(&args),
+        DataCommand::Get(args) => data_get::get(&args),
+        DataCommand::Describe(args) => describe(&args),
     }
 }
 
@@ -43,13 +48,6 @@ fn place(entry: &CatalogueEntry, dir: &Path) -> &'static str {
     }
 }
 
-fn show(args: &ExperimentArgs, zoo: &Zoo) -> anyhow::Result<ExitCode> {
-    let federation = run::experiment(args, &[], zoo)?.federation()?;
-    let heat_map = show::heat_map(&federation, colour_on_stdout());
-    print(&format!("{}\n{heat_map}", show::table(&federation)))?;
-    Ok(ExitCode::SUCCESS)
-}
-
 fn split(args: &DataSplitArgs, zoo: &Zoo) -> anyhow::Result<ExitCode> {
     if args.out.exists() && !args.force {
         bail!(
@@ -64,5 +62,18 @@ fn split(args: &DataSplitArgs, zoo: &Zoo) -> anyhow::Result<ExitCode> {
         federation.clients.len(),
         args.out.display()
     ))?;
+    Ok(ExitCode::SUCCESS)
+}
+/// What a server must know of data that only its clients have.
+fn describe(args: &DataDescribeArgs) -> anyhow::Result<ExitCode> {
+    let bar = LateBar::new(0);
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let origin = args.origin.origin(&args.source)?;
+    let loaded = origin.load(threads, &mut |done, total| bar.at(done, total));
+    bar.finish();
+    let description = toml::Table::try_from(loaded?.description())?;
+    let inner = toml::Table::from_iter([("description".to_owned(), description.into())]);
+    let outer = toml::Table::from_iter([("data".to_owned(), inner.into())]);
+    print(&outer.to_string())?;
     Ok(ExitCode::SUCCESS)
 }

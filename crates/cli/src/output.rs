@@ -64,6 +64,18 @@ pub(crate) fn markdown_table(cells: &[impl AsRef<[String]>]) -> String {
     text
 }
 
+/// An error if something is where a file is to be written, unless it may be replaced.
+pub(crate) fn check_free(path: &Path, force: bool) -> anyhow::Result<()> {
+    if path.is_dir() {
+        anyhow::bail!("{} is a folder\nhint: name a file", path.display());
+    }
+    if path.exists() && !force {
+        let remedy = "name another file, or replace it with --force";
+        anyhow::bail!("{} exists already\nhint: {remedy}", path.display());
+    }
+    Ok(())
+}
+
 /// A path as it can be pasted into a shell.
 pub(crate) fn pasteable(path: &Path) -> String {
     let shown = path.display().to_string();

@@ -189,6 +189,41 @@ impl LateBar {
     }
 }
 
+/// A bar for each file that comes, with its speed.
+#[derive(Default)]
+pub(crate) struct ByteBar {
+    bar: Option<(String, ProgressBar)>,
+}
+
+impl ByteBar {
+    /// So many bytes of a file are there, of so many if that is known.
+    pub(crate) fn at(&mut self, file: &str, done: u64, total: Option<u64>) {
+        let is_other = self.bar.as_ref().is_none_or(|(name, _)| name != file);
+        if is_other {
+            self.finish();
+            let target = ProgressDrawTarget::stderr();
+            let bar = ProgressBar::with_draw_target(total, target).with_message(file.to_owned());
+            let template =
+                "{msg} {bar:28.cyan/dim} {bytes} of {total_bytes}, {bytes_per_sec}, {eta} left";
+            if let Ok(style) = ProgressStyle::with_template(template) {
+                bar.set_style(style.progress_chars("━━─"));
+            }
+            bar.set_position(done);
+            bar.reset_eta();
+            self.bar = Some((file.to_owned(), bar));
+        }
+        if let Some((_, bar)) = &self.bar {
+            bar.set_position(done);
+        }
+    }
+
+    pub(crate) fn finish(&mut self) {
+        if let Some((_, bar)) = self.bar.take() {
+            bar.finish_and_clear();
+        }
+    }
+}
+
 /// `0:07`, `12:30`, `1:02:03`.
 pub(crate) fn short(time: Duration) -> String {
     let seconds = time.as_secs();

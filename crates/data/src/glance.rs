@@ -34,7 +34,7 @@ impl Glance {
     /// Looks at a known dataset, or at a file or folder.
     pub fn at(source: &str, dir: Option<&Path>, reading: &Reading) -> Result<Self, DataError> {
         let path = Path::new(source);
-        if CatalogueEntry::named(source).is_ok() || crate::mapped::is_one(path) || !path.exists() {
+        if CatalogueEntry::named(source).is_ok() || Dataset::is_mapped(path) || !path.exists() {
             // A mapped file is opened in no time, and known datasets are small.
             let dataset = Dataset::find(source, dir, reading, &mut |_, _| {})?;
             return Ok(Self::of(&dataset));

@@ -1,11 +1,18 @@
-//! A federation as text: who holds how much of what.
+//! A dataset and a federation as text and as pictures: what there is, and who holds how much of it.
 //!
-//! Everything here is a pure function from a [`Federation`] to a string that ends with a newline.
+//! Everything here is a pure function; what gives a text gives one that ends with a newline.
 
+mod font;
 mod heat_map;
+mod overview;
+mod sheet;
+mod svg;
 mod table;
 
 pub use heat_map::heat_map;
+pub use overview::{ColumnSummary, class_counts, columns, overview};
+pub use sheet::{SheetRows, sheet};
+pub use svg::svg;
 pub use table::table;
 
 use crate::{Federation, Split};

@@ -14,6 +14,7 @@ mod devices;
 mod divisions;
 mod evaluations;
 mod exports;
+mod imports;
 mod interruption;
 mod listings;
 mod network;

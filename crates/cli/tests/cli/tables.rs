@@ -4,7 +4,9 @@ use crate::terminal::Terminal;
 use crate::workshop::write;
 use formant_data::{Dataset, Reading, SourceOptions};
 use formant_model::{Card, MethodName, ModelFile};
-use formant_numerics::{Cpu, Descent, Engine, NetworkSpec, Objective, Part, Rng, Sgd, Stream};
+use formant_numerics::{
+    Cpu, Descent, Engine, NetworkSpec, Objective, Optimiser, Part, Rng, Stream,
+};
 use serde_json::Value;
 use std::fmt::Write as _;
 use std::fs;
@@ -44,7 +46,7 @@ fn with_fruits() -> Terminal {
     let indices: Vec<u32> = (0..dataset.train.len() as u32).collect();
     for _ in 0..60 {
         worker.load(&*dataset.train, &indices);
-        let descent = Descent { sgd: Sgd::plain(0.5), part: Part::All };
+        let descent = Descent { optimiser: Optimiser::sgd(0.5), part: Part::All };
         worker.step(&mut model, descent, &Objective::CROSS_ENTROPY).unwrap();
     }
     let card = Card {

@@ -34,25 +34,27 @@ pub struct Imported {
     pub bytes: u64,
 }
 
-/// Writes data as one file that can be mapped. They are a path or, if nothing is there, a name of the
-/// [`CATALOGUE`](crate::CATALOGUE), whose files are looked for in `data_dir`. The file is there when it is complete,
-/// and replaces one that was there.
+/// Writes data as one file that can be mapped. `source` is what [`Dataset::find`](crate::Dataset::find) takes: a
+/// known dataset, whose files are below `data_dir`, or a path. The file is there when it is complete, and replaces
+/// one that was there.
 pub fn import(
-    source: &Path,
+    source: &str,
     data_dir: Option<&Path>,
     out: &Path,
     reading: &Reading,
     progress: Progress<'_>,
 ) -> Result<Imported, DataError> {
     check_byte_order(out)?;
-    let parts = match source.to_str().map(CatalogueEntry::named) {
-        Some(Ok(entry)) if !source.exists() => Parts::known(entry, data_dir)?,
-        _ => Parts::open(source, &reading.options)?,
+    let path = Path::new(source);
+    let (name, parts) = match CatalogueEntry::named(source) {
+        Ok(entry) => (entry.name.to_owned(), Parts::known(entry, data_dir)?),
+        Err(_) if path.exists() => (name_of(path), Parts::open(path, &reading.options)?),
+        Err(unknown) => return Err(unknown),
     };
     let pouring = parts.pouring(reading)?;
     let mut draft = Draft::beside(out)?;
     let outline = pour(pouring, &mut draft, progress)?;
-    draft.complete(name_of(source), outline)
+    draft.complete(name, outline)
 }
 
 /// A file that is being written, under another name. It is removed unless it is completed.

@@ -51,16 +51,6 @@ fn check_byte_order(path: &Path) -> Result<(), DataError> {
     })
 }
 
-/// Whether a file begins as one of `formant data import` does, or is named so.
-pub(crate) fn is_one(path: &Path) -> bool {
-    let named = path.extension().is_some_and(|extension| extension == EXTENSION);
-    let begins = || {
-        let mut start = [0; MAGIC.len()];
-        File::open(path).and_then(|mut file| file.read_exact(&mut start)).is_ok() && start == MAGIC
-    };
-    path.is_file() && (named || begins())
-}
-
 /// A file that is open, and what it says of itself.
 struct Opened {
     map: Arc<Mmap>,
@@ -157,7 +147,7 @@ pub(crate) fn open(path: &Path) -> Result<Dataset, DataError> {
 
 /// Compares all of an imported file with its checks; gives the dataset and the bytes that were read.
 pub fn check(path: &Path) -> Result<(Dataset, u64), DataError> {
-    if !path.is_dir() && !is_one(path) {
+    if !path.is_dir() && !Dataset::is_mapped(path) {
         // Says why it cannot be opened, if it cannot.
         File::open(path).map_err(|source| file_error("read", path, source))?;
         return Err(DataError::Input {
@@ -172,21 +162,31 @@ pub fn check(path: &Path) -> Result<(Dataset, u64), DataError> {
 }
 
 impl Dataset {
+    /// Whether a file begins as one of `formant data import` does, or is named so.
+    pub fn is_mapped(path: &Path) -> bool {
+        let named = path.extension().is_some_and(|extension| extension == EXTENSION);
+        let begins = || {
+            let mut start = [0; MAGIC.len()];
+            let read = File::open(path).and_then(|mut file| file.read_exact(&mut start));
+            read.is_ok() && start == MAGIC
+        };
+        path.is_file() && (named || begins())
+    }
+
     /// Data that a user has, whatever their format: a file of `formant data import` is mapped, which takes
     /// no memory and no time, and everything else is [read](Dataset::read).
     ///
     /// ```
     /// use formant_data::{Dataset, Reading, import};
-    /// use std::path::Path;
     /// # let dir = tempfile::tempdir().unwrap();
     /// # let file = dir.path().join("digits.formant");
     /// let (reading, mut silent) = (Reading::default(), |_: usize, _: usize| {});
-    /// import(Path::new("mnist-small"), None, &file, &reading, &mut silent)?;
+    /// import("mnist-small", None, &file, &reading, &mut silent)?;
     /// let digits = Dataset::open(&file, &reading, &mut silent)?;
     /// assert_eq!((digits.train.len(), digits.test.len()), (8_000, 2_000));
     /// # Ok::<(), formant_data::DataError>(())
     /// ```
     pub fn open(path: &Path, reading: &Reading, progress: Progress<'_>) -> Result<Self, DataError> {
-        if is_one(path) { open(path) } else { Self::read(path, reading, progress) }
+        if Self::is_mapped(path) { open(path) } else { Self::read(path, reading, progress) }
     }
 }

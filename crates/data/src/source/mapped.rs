@@ -11,7 +11,7 @@ use std::sync::Arc;
 pub(crate) const FORMAT: Format = Format {
     name: "formant",
     summary: "one file that is mapped and not read, as `formant data import` writes it",
-    is_it: |sight| mapped::is_one(&sight.path),
+    is_it: |sight| Dataset::is_mapped(&sight.path),
     open: |sight, _| Ok(parts(sight.path.display().to_string(), &mapped::open(&sight.path)?)),
 };
 

@@ -1,6 +1,6 @@
 //! Models of every network with random values, inputs for them, and the logits that Formant gives.
 
-use formant_data::{Normalisation, Raw};
+use formant_data::Normalisation;
 use formant_model::{Card, MethodName, ModelFile, Role};
 use formant_numerics::{
     Batch, CATALOGUE, Family, Model, Network, NetworkSpec, Norm, Pass, Rng, Shape, Stem, Stream,
