@@ -227,6 +227,10 @@ pub(crate) fn for_clients(
     {
         data.remove(key);
     }
+    // Where on the server a division lies is its own business; what it is called is not.
+    if let Some(Value::String(file)) = data.get_mut("partition_file") {
+        *file = Path::new(file).file_name().unwrap_or_default().to_string_lossy().into_owned();
+    }
     if origin.known().is_some() {
         return Ok(());
     }

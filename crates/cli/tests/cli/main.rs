@@ -12,10 +12,13 @@ macro_rules! snapshot {
 mod certificates;
 mod devices;
 mod divisions;
+mod documents;
 mod evaluations;
 mod exports;
+mod guide;
 mod imports;
 mod interruption;
+mod journeys;
 mod listings;
 mod network;
 mod predictions;

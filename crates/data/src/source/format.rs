@@ -6,7 +6,7 @@ use super::{
     Source, SourceOptions, Wanted, cifar, idx, image_folder, inaturalist, leaf, mapped, npy, npz,
     parquet, refusal, share,
 };
-use crate::DataError;
+use crate::{DataError, Split};
 use formant_numerics::Shape;
 use std::path::Path;
 
@@ -74,6 +74,19 @@ impl Parts {
             ));
         }
         (Format::of(&sight)?.open)(&sight, options)
+    }
+
+    /// One part; everything, if there is only one.
+    pub(crate) fn part(self, split: Split) -> Result<Source, DataError> {
+        match (split, self.test) {
+            (Split::Train, _) | (_, None) => Ok(self.train),
+            (Split::Test, Some(test)) => Ok(test),
+            (Split::Validation | Split::All, Some(_)) => Err(refusal(
+                self.train.origin(),
+                "it has a train and a test part".into(),
+                "choose one of them with --split",
+            )),
+        }
     }
 
     /// Number of samples in both parts.

@@ -20,6 +20,11 @@ pub(crate) const FORMAT: Format = Format {
     open: open_parts,
 };
 
+/// Whether a folder is none of the others that have a format.
+pub(crate) fn is_one(sight: &Sight) -> bool {
+    Format::of(sight).is_ok_and(|format| format.name == FORMAT.name)
+}
+
 /// Opens a folder: all images in it and below, by name. A folder of `train` and `test` (or `val`)
 /// stands for the one that is wanted.
 pub(crate) fn open(path: &Path, options: &SourceOptions) -> Result<Source, DataError> {

@@ -223,10 +223,13 @@ impl Source {
         if parquet::is_folder(&sight) {
             return parquet::open(&sight, options);
         }
-        if sight.is_folder() {
+        if sight.is_folder() && image_folder::is_one(&sight) {
             return image_folder::open(path, options);
         }
-        match sight.kind().ok_or_else(|| sight.unknown())? {
+        let Some(kind) = sight.kind() else {
+            return Parts::open(path, options)?.part(options.split);
+        };
+        match kind {
             Kind::Image => Ok(Self::files(vec![path.into()], options)),
             Kind::Csv => table::csv::open(&sight, options),
             Kind::Parquet => parquet::open(&sight, options),
