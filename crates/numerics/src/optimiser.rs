@@ -86,14 +86,18 @@ impl Memory {
     /// Room for some vectors of so many parameters, and one step more.
     fn prepare(&mut self, vectors: usize, parameters: usize) {
         self.steps = self.steps.saturating_add(1);
-        let all = [&mut self.first, &mut self.second];
         if vectors > 0 && self.is_stale {
-            // Whichever they are: a phase does not change its rule, but another one may.
+            // Both, whichever is used: a phase does not change its rule, but another one may.
+            self.first.fill(0.0);
+            self.second.fill(0.0);
             self.is_stale = false;
-            all.into_iter().for_each(|vector| vector.fill(0.0));
         }
-        let all = [&mut self.first, &mut self.second];
-        all.into_iter().take(vectors).for_each(|vector| vector.resize(parameters, 0.0));
+        if vectors > 0 {
+            self.first.resize(parameters, 0.0);
+        }
+        if vectors > 1 {
+            self.second.resize(parameters, 0.0);
+        }
     }
 }
 

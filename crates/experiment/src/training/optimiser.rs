@@ -49,7 +49,8 @@ pub struct Moments {
 /// As published.
 impl Default for Moments {
     fn default() -> Self {
-        let formant_numerics::Moments { mean, square, epsilon } = Default::default();
+        let published = formant_numerics::Moments::default();
+        let formant_numerics::Moments { mean, square, epsilon } = published;
         Self { beta1: mean, beta2: square, epsilon }
     }
 }
