@@ -5,7 +5,7 @@ use anyhow::Context as _;
 use formant_data::Images;
 use formant_numerics::{
     Augmentation, Augmenter, BatchPlan, Batches, CpuWorker, Descent, Model, Normalisation,
-    Objective, Part, Patience, Rng, Sgd, Stream, Worker as _,
+    Objective, Optimiser, Part, Patience, Rng, Stream, Worker as _,
 };
 use serde_json::{Map, Value, json};
 use std::time::Instant;
@@ -98,7 +98,7 @@ fn step(
     batches: &mut Batches<'_>,
     spent: &mut Spent,
 ) -> anyhow::Result<()> {
-    let descent = Descent { sgd: Sgd::plain(LEARNING_RATE), part: Part::All };
+    let descent = Descent { optimiser: Optimiser::sgd(LEARNING_RATE), part: Part::All };
     for counts in [false, true] {
         let start = Instant::now();
         worker.take(batches.next().context("a batch")?);

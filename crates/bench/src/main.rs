@@ -23,7 +23,7 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Measurement {
-    /// Training steps: forward, cross-entropy, backward, plain SGD
+    /// Training steps: forward, cross-entropy, backward, optimiser
     Steps(steps::Args),
     /// What augmentation adds to a training step
     Augment(augment::Args),

@@ -1,6 +1,6 @@
 //! Settings that are right by themselves and do not go together.
 
-use crate::{ExperimentError, Settings};
+use crate::{ExperimentError, Settings, training};
 use formant_federation::Until;
 use formant_methods::Moment;
 use formant_runtime::Scored;
@@ -9,6 +9,7 @@ use formant_runtime::Scored;
 pub(crate) fn check(settings: &Settings) -> Result<(), ExperimentError> {
     settings.data.check()?;
     settings.check_mixing()?;
+    training::check(settings)?;
     if settings.evaluation.split == Scored::Validation && settings.data.validation_fraction == 0.0 {
         return Err(ExperimentError::combination(
             "`evaluation.split = \"validation\"` needs a validation set, but `data.validation_fraction = 0`",
@@ -53,9 +54,10 @@ pub(crate) fn check_clock(settings: &Settings) -> Result<(), ExperimentError> {
 
 #[cfg(test)]
 mod tests {
-    use crate::{Experiment, Override};
+    use crate::{Experiment, Moments, Optimiser, Override, Training};
     use formant_data::Partition;
     use formant_methods::Zoo;
+    use formant_runtime::Curve;
 
     fn parse(text: &str, set: &[&str]) -> Result<Experiment, String> {
         let text = format!("{text}\n[[method]]\nname = \"local\"");
@@ -72,6 +74,13 @@ mod tests {
             ("[data]\nclasses_per_client = 3", "`data.classes_per_client = 3` does nothing with"),
             ("[network]\nname = \"cnn\"\nhidden = [3]", "`network.hidden = [3]` does nothing"),
             ("[network]\nname = \"mlp\"\nwidth = 3", "`network.width = 3` does nothing with"),
+            (
+                "[train]\noptimiser = \"adam\"\nmomentum = 0.9",
+                "`train.momentum = 0.9` does nothing with `train.optimiser = \"adam\"`",
+            ),
+            ("[train]\nbeta1 = 0.5", "`train.beta1 = 0.5` does nothing with"),
+            ("[train]\nschedule = \"cosine\"\ndecay = 0.9", "`train.decay = 0.9` does nothing"),
+            ("[train]\nfloor = 0.9", "`train.floor = 0.9` does nothing with"),
         ] {
             let error = parse(text, &[]).unwrap_err();
             assert!(error.starts_with(expected) && error.contains("\nhint: remove it"), "{error}");
@@ -91,6 +100,65 @@ mod tests {
         }
         let same = parse(file, &["data.partition=dirichlet", "network.name=mlp"]).unwrap();
         assert_eq!(same, parse(file, &[]).unwrap());
+    }
+
+    #[test]
+    fn another_optimiser_drops_what_was_said_of_the_old_one() {
+        let file = "[train]\nmomentum = 0.9\nlearning_rate = 0.1\ndecay = 0.9";
+        let adam = Optimiser::Adam(Moments::default());
+        let changed = parse(file, &["train.optimiser=adam", "train.schedule=cosine"]).unwrap();
+        let Training { optimiser, schedule, learning_rate, .. } = changed.training;
+        assert_eq!((optimiser, learning_rate), (adam, 0.1));
+        assert_eq!(schedule, Curve::Cosine { floor: 0.0 });
+        // The same for one method alone, in the file and on the command line.
+        let own =
+            format!("{file}\n[[method]]\nname = \"fedavg\"\ntrain = {{ optimiser = \"adam\" }}");
+        let by_file = parse(&own, &[]).unwrap();
+        let other = format!("{file}\n[[method]]\nname = \"fedavg\"\ntrain = {{ momentum = 0.5 }}");
+        let set = "method.fedavg.train.optimiser=adam";
+        for experiment in [by_file, parse(&other, &[set]).unwrap()] {
+            let [fedavg, local] = &*experiment.methods else { panic!("two methods") };
+            assert_eq!(fedavg.training.as_ref().unwrap().optimiser, adam);
+            assert_eq!(local.training, None);
+            let text = toml::to_string(&experiment.to_table()).unwrap();
+            let again = Experiment::parse(&text.parse().unwrap(), &[], &Zoo::standard());
+            assert_eq!(again.unwrap(), experiment);
+            assert_eq!(Experiment::new(experiment.settings().clone()).unwrap(), experiment);
+        }
+        let kept = parse(file, &["train.optimiser=adam", "train.momentum=0.5"]).unwrap_err();
+        assert!(kept.starts_with("`train.momentum = 0.5` does nothing"), "{kept}");
+    }
+
+    #[test]
+    fn rates_and_decays_suit_the_optimiser_unless_they_are_set() {
+        let of = |text: &str| {
+            let training = parse(&format!("[train]\n{text}"), &[]).unwrap().training.clone();
+            (training.learning_rate, training.weight_decay)
+        };
+        assert_eq!(of(""), (0.05, 0.0));
+        assert_eq!(of("optimiser = \"adam\""), (0.001, 0.0));
+        assert_eq!(of("optimiser = \"adamw\""), (0.001, 0.01));
+        assert_eq!(of("optimiser = \"adamw\"\nweight_decay = 0\nlearning_rate = 1"), (1.0, 0.0));
+    }
+
+    #[test]
+    fn training_that_cannot_be_meant_is_refused() {
+        let ten = "class_weights = [1, 1, 1, 1, 1, 1, 1, 1, 1, 1]";
+        parse(&format!("[train]\n{ten}"), &[]).unwrap().plan().unwrap();
+        for (text, expected) in [
+            ("nesterov = true", "`train.nesterov = true` does nothing with"),
+            ("warmup = 40", "`train.warmup = 40` leaves none of `rounds = 40`"),
+            ("class_weights = [1, 0]", "`train.class_weights = [1, 0]` is outside its range"),
+            ("class_weights = \"even\"", "`train.class_weights = \"even\"` is outside its range"),
+            ("class_weights = [\"a\"]", "`train.class_weights = [\"a\"]` is not \"balanced\""),
+            ("optimiser = \"adma\"", "`train.optimiser = \"adma\"` is none of the choices"),
+            ("class_weights = [1, 2]", "`train.class_weights` has 2 numbers, and the dataset 10"),
+        ] {
+            let parsed = parse(&format!("[train]\n{text}"), &[]);
+            let planned = parsed.and_then(|e| e.plan().map_err(|error| error.to_string()));
+            let Err(error) = planned else { panic!("{text} is accepted") };
+            assert!(error.starts_with(expected) && error.contains("\nhint: "), "{error}");
+        }
     }
 
     #[test]

@@ -12,7 +12,7 @@ use toml::{Table, Value};
 
 pub(crate) const SECTION: Section = Section {
     complete,
-    decision: Some(Decision { key: "partition", owners }),
+    decisions: &[Decision { key: "partition", owners }],
     ..Section::new("data", "Which images, and how they are divided among the clients.", KEYS)
 };
 

@@ -38,7 +38,7 @@ pub use runtime::Runtime;
 pub use section::{SECTIONS, Section};
 pub use settings::Settings;
 pub use template::template;
-pub use training::Training;
+pub use training::{ClassWeights, Moments, Optimiser, Training};
 pub use wire::Side;
 
 /// The experiment that `formant run` executes without arguments.

@@ -55,7 +55,7 @@ impl MethodSetting {
     pub(crate) fn plan(&self, all: &Training, augment: Augmentation) -> MethodPlan {
         let training = self.training_beside(all);
         let [shared, personal] = [training.shared(), training.personal()].map(|mut phase| {
-            phase.first.augment = augment;
+            phase.base.augment = augment;
             phase
         });
         let (label, method) = (self.label.clone(), self.method.method.clone());
@@ -64,9 +64,8 @@ impl MethodSetting {
 
     /// The same as a file would give it, if it can be written into one.
     pub(crate) fn checked(self, all: &Training) -> Result<Self, ExperimentError> {
-        let mut file = training::SECTION.write(all)?;
-        file.extend(given(&self.write(all)?, "train")?);
-        let read = resolve_training(&file)?;
+        let own = given(&self.write(all)?, "train")?;
+        let read = resolve_training(&laid_over(training::SECTION.write(all)?, own))?;
         if self.training_beside(all) != &read {
             return Err(ExperimentError::combination(
                 format!("`{}` unsets what is set for the training of all methods", self.label),
@@ -137,11 +136,19 @@ pub(crate) fn read(
             "set train.participation for all methods",
         ));
     }
-    let mut merged = all.clone();
-    merged.extend(own);
-    let (own, all) = (resolve_training(&merged)?, resolve_training(all)?);
+    let (own, all) = (resolve_training(&laid_over(all.clone(), own))?, resolve_training(all)?);
     let training = (own != all).then_some(own);
     Ok(MethodSetting { label, method: zoo.build(&name, &entry)?, training })
+}
+
+/// What a method says of training over what is said for all. What all say of an optimiser or schedule that
+/// is not the method's does not concern it.
+fn laid_over(mut all: Table, own: Table) -> Table {
+    for decision in training::SECTION.decisions {
+        decision.drop_idle(&mut all, &own);
+    }
+    all.extend(own);
+    all
 }
 
 fn resolve_training(given: &Table) -> Result<Training, ExperimentError> {

@@ -5,7 +5,7 @@ use formant_methods::schema::{Default as Preset, Key, Kind};
 use formant_numerics::{CATALOGUE, Convolution, NetworkSpec, Norm, Stem};
 
 pub(crate) const SECTION: Section = Section {
-    decision: Some(Decision { key: "name", owners }),
+    decisions: &[Decision { key: "name", owners }],
     ..Section::new("network", "Which model every client trains.", KEYS)
 };
 

@@ -1,7 +1,7 @@
 //! `--set KEY=VALUE` and `--method NAME`: changes to an experiment from the command line.
 
 use crate::ExperimentError;
-use crate::section::{SECTIONS, Section};
+use crate::section::{Decision, SECTIONS, Section};
 use formant_methods::schema::suggest;
 use formant_methods::{ALLOW_DEGENERATE, Entry, Zoo};
 use toml::{Table, Value};
@@ -51,16 +51,26 @@ impl Override {
         Self { path, value: Some(value.into()) }
     }
 
-    /// Whether it chooses a partition or a network, each of which has keys of its own.
+    /// Whether it chooses a partition, a network or an optimiser, each of which has keys of its own.
     pub(crate) fn is_decisive(&self) -> bool {
         self.decided().is_some()
     }
 
-    /// The section in which it decides what other keys mean something.
-    fn decided(&self) -> Option<&'static Section> {
-        let [section, key] = &*self.path else { return None };
+    /// The section in which it decides what other keys mean something, and how.
+    fn decided(&self) -> Option<(&'static Section, &'static Decision)> {
+        let [.., section, key] = &*self.path else { return None };
         let section = SECTIONS.iter().find(|known| known.name == section)?;
-        section.decision.filter(|decision| decision.key == key).map(|_| section)
+        Some((section, section.decision(key)?))
+    }
+
+    /// Drops what a table says about a partition, network or optimiser that is no longer used.
+    fn drop_idle(&self, table: &mut Table) {
+        if let Some((section, decision)) = self.decided()
+            && let Some(Value::Table(section)) = table.get_mut(section.name)
+        {
+            let chooser = section.clone();
+            decision.drop_idle(section, &chooser);
+        }
     }
 
     pub(crate) fn apply(&self, table: &mut Table, zoo: &Zoo) -> Result<(), ExperimentError> {
@@ -68,13 +78,7 @@ impl Override {
             return self.apply_to_methods(table, zoo);
         }
         insert(table, &self.path, self.value.as_ref())?;
-        if let Some(decided) = self.decided()
-            && let Some(chosen) = self.value.as_ref().and_then(Value::as_str)
-            && let Some(Value::Table(section)) = table.get_mut(decided.name)
-        {
-            // What the file says about a partition or network that is no longer used.
-            section.retain(|key, _| !decided.is_idle(key, chosen));
-        }
+        self.drop_idle(table);
         Ok(())
     }
 
@@ -95,7 +99,9 @@ impl Override {
                     suggest(&self.path[1], labels.into_iter(), "labels"),
                 ));
             };
-            return insert(entries[index], &self.path[2..], self.value.as_ref());
+            insert(entries[index], &self.path[2..], self.value.as_ref())?;
+            self.drop_idle(entries[index]);
+            return Ok(());
         }
         let key = &self.path[1];
         let takes = |entry: &Entry| {
@@ -109,6 +115,7 @@ impl Override {
         let mut changed = false;
         for entry in entries.iter_mut().filter(|entry| has_key(entry)) {
             insert(entry, &self.path[1..], self.value.as_ref())?;
+            self.drop_idle(entry);
             changed = true;
         }
         if changed {

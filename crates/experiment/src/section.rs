@@ -22,8 +22,8 @@ pub struct Section {
     pub keys: &'static [Key],
     /// Fills in defaults that depend on other keys.
     pub(crate) complete: fn(&mut Table),
-    /// The key on whose value it depends which others mean something.
-    pub(crate) decision: Option<Decision>,
+    /// The keys on whose values it depends which others mean something.
+    pub(crate) decisions: &'static [Decision],
 }
 
 /// A key whose value has keys of its own beside it.
@@ -51,7 +51,7 @@ pub const SECTIONS: &[Section] = &[
 
 impl Section {
     pub(crate) const fn new(name: &'static str, help: &'static str, keys: &'static [Key]) -> Self {
-        Self { name, help, keys, complete: |_| {}, decision: None }
+        Self { name, help, keys, complete: |_| {}, decisions: &[] }
     }
 
     /// What a file gives for the section.
@@ -149,32 +149,46 @@ impl Section {
         resolved.and_then(|table| self.read(table)).expect("a section has defaults")
     }
 
-    /// Whether a key does nothing with what the section has chosen.
-    pub(crate) fn is_idle(&self, key: &str, chosen: &str) -> bool {
-        self.owners(key).is_some_and(|owners| !owners.contains(&chosen))
-    }
-
-    fn owners(&self, key: &str) -> Option<Vec<&'static str>> {
-        self.decision.and_then(|decision| (decision.owners)(key))
+    /// The decision that a key makes, if it does.
+    pub(crate) fn decision(&self, key: &str) -> Option<&'static Decision> {
+        self.decisions.iter().find(|decision| decision.key == key)
     }
 
     /// Refuses keys that would do nothing.
     fn check_idle(&self, table: &Table) -> Result<(), ExperimentError> {
-        let Some(decision) = self.decision else { return Ok(()) };
-        let (section, decisive) = (self.name, decision.key);
-        let Some(chosen) = table.get(decisive).and_then(Value::as_str) else { return Ok(()) };
-        for (key, value) in table {
-            let Some(owners) = self.owners(key) else { continue };
-            if let (false, Some(owner)) = (owners.contains(&chosen), owners.first()) {
+        let section = self.name;
+        for decision in self.decisions {
+            let decisive = decision.key;
+            let Some(chosen) = table.get(decisive).and_then(Value::as_str) else { continue };
+            let mut idle = table.iter().filter(|(key, _)| decision.is_idle(key, chosen));
+            if let Some((key, value)) = idle.next() {
+                let owners = (decision.owners)(key).unwrap_or_default();
                 return Err(ExperimentError::combination(
                     format!(
                         "`{section}.{key} = {value}` does nothing with `{section}.{decisive} = \"{chosen}\"`"
                     ),
-                    format!("remove it, or set {section}.{decisive} = \"{owner}\""),
+                    format!(
+                        "remove it, or set {section}.{decisive} = \"{}\"",
+                        owners.join("\" or \"")
+                    ),
                 ));
             }
         }
         Ok(())
+    }
+}
+
+impl Decision {
+    /// Whether a key does nothing with a value of this one.
+    pub(crate) fn is_idle(&self, key: &str, chosen: &str) -> bool {
+        (self.owners)(key).is_some_and(|owners| !owners.contains(&chosen))
+    }
+
+    /// Removes from a section what does nothing with what another table chooses, if it chooses.
+    pub(crate) fn drop_idle(&self, section: &mut Table, chooser: &Table) {
+        if let Some(chosen) = chooser.get(self.key).and_then(Value::as_str) {
+            section.retain(|key, _| !self.is_idle(key, chosen));
+        }
     }
 }
 

@@ -174,13 +174,15 @@ mod tests {
     use super::*;
     use crate::section::SECTIONS;
     use crate::units::{Rate, Span};
+    use crate::{ClassWeights, Moments, Optimiser};
     use core::time::Duration;
     use formant_data::Partition;
     use formant_numerics::{Augmentation, Convolution, Norm, Stem};
+    use formant_runtime::Curve;
     use std::collections::HashSet;
 
     /// Settings in which nothing is left out that can be said, as far as they go together.
-    fn outspoken() -> [Settings; 2] {
+    fn outspoken() -> [Settings; 4] {
         let mut residual = Settings::default();
         residual.data.dir = Some("data".into());
         residual.data.samples = Some(3);
@@ -211,7 +213,15 @@ mod tests {
         let mut dense = Settings::default();
         dense.data.partition = Partition::Pathological { classes_per_client: 2 };
         dense.network = NetworkSpec { hidden: Some(vec![3]), ..NetworkSpec::named("mlp") };
-        [residual, dense]
+        dense.training.class_weights = Some(ClassWeights::Given(vec![1.0, 2.0]));
+        dense.training.schedule = Curve::Step { decay: 0.5, step_every: 3 };
+        let [mut adaptive, mut decoupled] = [Settings::default(), Settings::default()];
+        adaptive.training.optimiser = Optimiser::Adam(Moments::default());
+        adaptive.training.schedule = Curve::Cosine { floor: 0.25 };
+        adaptive.training.class_weights = Some(ClassWeights::Balanced);
+        decoupled.training.optimiser = Optimiser::AdamW(Moments::default());
+        decoupled.training.schedule = Curve::Constant;
+        [residual, dense, adaptive, decoupled]
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! From an experiment to a plan that can be run: data loaded and divided, the network built. Whatever
 //! can fail fails here, before any work.
 
-use crate::{Experiment, ExperimentError, OneMethod, combination, room};
+use crate::{Experiment, ExperimentError, OneMethod, combination, room, training};
 use formant_data::{ClientData, Dataset, Federation};
 use formant_federation::Protocol;
 use formant_methods::WeightedAverage;
@@ -61,6 +61,7 @@ impl Experiment {
     /// What trains the network on the samples of a dataset, if all methods can have it trained.
     fn engine(&self, dataset: &Dataset) -> Result<Box<dyn Engine>, ExperimentError> {
         self.check_augmentation(dataset)?;
+        training::check_classes(self, dataset.classes)?;
         let network = self.network.build(dataset.shape, dataset.classes)?;
         let entries = self.methods.iter().map(|setting| setting.method.method.entry());
         if let Some(entry) = entries.into_iter().find(|entry| entry.needs_body)

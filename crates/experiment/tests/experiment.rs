@@ -2,7 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "what a test cannot do without, it may insist on")]
 
 use formant_experiment::{
-    Experiment, Override, QUICKSTART, SPEEDUP, Training, choose_methods, template,
+    Experiment, Optimiser, Override, QUICKSTART, SPEEDUP, Training, choose_methods, template,
 };
 use formant_methods::Zoo;
 use toml::Table;
@@ -46,14 +46,16 @@ fn the_built_in_experiment_can_be_run_and_swept() {
 fn a_methods_own_settings_lie_over_those_of_all() {
     let experiment = parse(TWO, &["train.batch=3", "method.train.momentum=0.5"]).unwrap();
     let all = &experiment.training;
-    assert_eq!((all.learning_rate, all.batch, all.momentum, all.epochs), (0.3, 3, 0.0, 2));
+    let at_rest = Optimiser::Sgd { momentum: 0.0, nesterov: false };
+    assert_eq!((all.learning_rate, all.batch, all.optimiser, all.epochs), (0.3, 3, at_rest, 2));
     let [ditto, mine] = &*experiment.methods else { panic!("two methods") };
-    let own = Training { momentum: 0.5, ..all.clone() };
+    let optimiser = Optimiser::Sgd { momentum: 0.5, nesterov: false };
+    let own = Training { optimiser, ..all.clone() };
     assert_eq!(ditto.training, Some(Training { epochs: 7, ..own.clone() }));
     assert_eq!(mine.training_beside(all), &own);
     let plan = experiment.plan().unwrap();
-    assert_eq!(plan.methods[0].shared.first.epochs, 7);
-    assert_eq!(plan.methods[1].personal.first.sgd.learning_rate, 0.3);
+    assert_eq!(plan.methods[0].shared.base.epochs, 7);
+    assert_eq!(plan.methods[1].personal.base.optimiser.learning_rate, 0.3);
 }
 
 #[test]
@@ -180,7 +182,7 @@ fn a_section_within_a_section_is_set_checked_and_suggested() {
     assert_eq!(table["data"]["augment"]["crop"].as_integer(), Some(4));
     let plan = experiment.plan().unwrap();
     let method = &plan.methods[0];
-    assert_eq!([method.shared.first.augment, method.personal.first.augment], [augment; 2]);
+    assert_eq!([method.shared.base.augment, method.personal.base.augment], [augment; 2]);
     // Unset again, nothing of it is left.
     let without = parse(text, &["data.augment.flip="]).unwrap();
     assert!(!without.to_table()["data"].as_table().unwrap().contains_key("augment"));

@@ -6,13 +6,13 @@ use core::time::Duration;
 use formant_data::{CATALOGUE, Partition};
 use formant_experiment::units::{Rate, Size, Span};
 use formant_experiment::{
-    Data, Devices, Evaluation, Experiment, Links, MethodSetting, Rules, Runtime, Settings,
-    Training, Whose,
+    ClassWeights, Data, Devices, Evaluation, Experiment, Links, MethodSetting, Moments, Optimiser,
+    Rules, Runtime, Settings, Training, Whose,
 };
 use formant_federation::{Late, Schedule, Until};
 use formant_methods::Zoo;
 use formant_numerics::{Augmentation, Convolution, Family, NetworkSpec, Norm, Stem};
-use formant_runtime::{Keep, Scored};
+use formant_runtime::{Curve, Keep, Scored};
 use proptest::prelude::*;
 use proptest::{option, sample};
 use toml::Table;
@@ -75,17 +75,49 @@ prop_compose! {
     }
 }
 
+fn curve() -> impl Strategy<Value = Curve> {
+    prop_oneof![
+        Just(Curve::Constant),
+        (1e-3..1.0).prop_map(|decay| Curve::Exponential { decay }),
+        (1e-3..1.0, 1usize..99).prop_map(|(decay, step_every)| Curve::Step { decay, step_every }),
+        (0.0..1.0).prop_map(|floor| Curve::Cosine { floor }),
+    ]
+}
+
+fn optimiser() -> impl Strategy<Value = Optimiser> {
+    let moments = (0.0..0.99, 0.0..0.99, 1e-9..1.0).prop_map(|(beta1, beta2, epsilon)| Moments {
+        beta1,
+        beta2,
+        epsilon,
+    });
+    prop_oneof![
+        (1e-3..0.99, any::<bool>())
+            .prop_map(|(momentum, nesterov)| Optimiser::Sgd { momentum, nesterov }),
+        moments.clone().prop_map(Optimiser::Adam),
+        moments.prop_map(Optimiser::AdamW),
+    ]
+}
+
+fn class_weights() -> impl Strategy<Value = ClassWeights> {
+    prop_oneof![
+        Just(ClassWeights::Balanced),
+        prop::collection::vec(1e-3..1e3, 1..12).prop_map(ClassWeights::Given),
+    ]
+}
+
 prop_compose! {
     fn training()(
         (batch, epochs, personal_epochs) in (1usize..65_536, 1usize..10_000, 1usize..10_000),
         (learning_rate, personal_learning_rate) in (1e-9..1e3, option::of(1e-9..1e3)),
-        (decay, momentum) in (1e-3..1.0, 0.0..0.99),
+        (schedule, warmup) in (curve(), 0usize..2),
+        optimiser in optimiser(),
         (weight_decay, clip) in (0.0..1e3, option::of(1e-3..1e9)),
+        (label_smoothing, class_weights) in (0.0..0.99, option::of(class_weights())),
         (cost, personal_cost) in (0.001..1e6, 0.001..1e6),
     ) -> Training {
         Training {
-            batch, epochs, personal_epochs, learning_rate, personal_learning_rate, decay, momentum,
-            weight_decay, clip, cost, personal_cost,
+            batch, epochs, personal_epochs, learning_rate, personal_learning_rate, schedule, warmup,
+            optimiser, weight_decay, clip, label_smoothing, class_weights, cost, personal_cost,
         }
     }
 }
@@ -157,7 +189,7 @@ fn methods(own: Option<Training>) -> Vec<MethodSetting> {
 prop_compose! {
     fn settings()(
         name in "[a-zA-Zα\" ]{0,9}",
-        (seed, rounds) in (0u64..1 << 62, 1usize..1_000_000),
+        (seed, rounds) in (0u64..1 << 62, 2usize..1_000_000),
         data in data(),
         network in network(),
         training in training(),
@@ -212,7 +244,9 @@ fn settings_of_rust_are_refused_as_those_of_a_file_are() {
         (&|s| s.data.clients = 0, "`data.clients = 0` is outside its range\nhint: "),
         (&|s| s.data.validation_fraction = 0.5, "`data.train_fraction = 0.75` and"),
         (
-            &|s| s.training.momentum = f64::NAN,
+            &|s| {
+                s.training.optimiser = Optimiser::Sgd { momentum: f64::NAN, nesterov: false };
+            },
             "`train.momentum = nan` is outside its range\nhint: ",
         ),
         (&|s| s.network.width = Some(3), "`network.width = 3` does nothing with"),

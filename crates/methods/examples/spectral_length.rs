@@ -10,8 +10,8 @@
 use formant_data::Dataset;
 use formant_numerics::{
     BatchPlan, Batches, Cpu, Descent, Differentiable, Engine, Form, Layout, Length, Model,
-    NetworkSpec, Objective, Part, Patience, Phase, Rng, Scope, Sgd, SpectralDivergence, Spectrum,
-    Stream, vector,
+    NetworkSpec, Objective, Optimiser, Part, Patience, Phase, Rng, Rule, Scope, SpectralDivergence,
+    Spectrum, Stream, vector,
 };
 use std::error::Error;
 use std::sync::Arc;
@@ -102,12 +102,17 @@ fn trained(
     train.truncate(3_000);
     let mut model = init.clone();
     let mut rng = Rng::new(2, Stream::Test, 0, 0);
-    let sgd = Sgd { learning_rate: 0.05, momentum: 0.5, weight_decay: 0.0, clip: None };
+    let optimiser = Optimiser {
+        weight_decay: 0.0,
+        clip: None,
+        rule: Rule::momentum(0.5),
+        ..Optimiser::sgd(0.05)
+    };
     let patience = Patience::Epochs;
     let plan = BatchPlan { samples, train: &train, batch: 20, epochs: 3, patience };
     let mut phase = Phase {
         batches: &mut Batches::new(plan, &mut rng),
-        descent: Descent { sgd, part: Part::All },
+        descent: Descent { optimiser, part: Part::All },
         objective: Objective::CROSS_ENTROPY,
     };
     engine.worker(20).train(&mut model, &mut phase)?;

@@ -29,7 +29,7 @@ use crate::{
     Central, Degenerate, Entry, Generic, Hints, Local, Mean, Message, Method, MethodError, Moment,
     State, Uploads,
 };
-use formant_numerics::{Adam, Descent, Head, Loss, Model, Network, Objective, Part, Term};
+use formant_numerics::{Adam, Descent, Head, Loss, Model, Network, Part, Term};
 use generator::{Generator, Teacher};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -311,7 +311,7 @@ impl FedGen {
         if classes.is_empty() {
             return local.sgd(w, &[]);
         }
-        let descent = Descent { sgd: local.optimiser(), part: Part::All };
+        let descent = Descent { optimiser: local.optimiser(), part: Part::All };
         local.for_each_batch(local.epochs(), |step| {
             let own = &w.parameters[range.clone()];
             generator.draw(&mut rng, step.labels());
@@ -331,7 +331,7 @@ impl FedGen {
             features.clear();
             features.extend_from_slice(generator.features(parameters));
             let made = [a * Term::Head { features: &features, labels: generator.labels() }];
-            step.descend(w, descent, &Objective { loss, terms: &made })
+            step.descend(w, descent, loss, &made)
         })?;
         local.check(w)
     }

@@ -39,7 +39,7 @@ pub use fedgen::{FedGen, Taught};
 pub use fedprox::FedProx;
 pub use fedrep::FedRep;
 pub use fedrod::{FedRod, FedRodHypernetwork};
-pub use local::{Central, Loan, Local, PhaseSettings, Step, Training};
+pub use local::{Central, ClassWeights, Loan, Local, PhaseSettings, Step, Training};
 pub use local_only::LocalOnly;
 pub use method::{Hints, Message, Method, Moment, Passes, State, Upload};
 pub use pfedme::PFedMe;

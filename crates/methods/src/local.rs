@@ -1,22 +1,41 @@
-//! What a phase may use: the client's data, a generator of its own, and SGD; and what an aggregation may.
+//! What a phase may use: the client's data, a generator of its own, and an optimiser; and what an aggregation may.
 
 use crate::{Combine, MethodError, Moment};
 use formant_numerics::{
-    Augmentation, Augmenter, BatchPlan, Batches, Descent, Loss, Meter, Model, Network,
-    NumericsError, Objective, Output, Part, Patience, Phase, Rng, Samples, Sgd, Weighted, Worker,
+    Augmentation, Augmenter, BatchPlan, Batches, Criterion, Descent, Loss, Meter, Model, Network,
+    NumericsError, Objective, Optimiser, Output, Part, Patience, Phase, Rng, Samples, Weighted,
+    Worker,
 };
+use std::sync::Arc;
 
 /// How one phase of one round trains.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct PhaseSettings {
     /// Passes over the local data.
     pub epochs: usize,
     /// Samples a step.
     pub batch: usize,
-    /// Learning rate (decayed already), momentum, weight decay, clipping.
-    pub sgd: Sgd,
+    /// Learning rate (that of the round), weight decay, clipping and the rule of a step.
+    pub optimiser: Optimiser,
+    /// `ε`: share of a label that is spread over all classes.
+    pub label_smoothing: f32,
+    /// What samples count for.
+    pub class_weights: ClassWeights,
     /// What may happen to samples on the way.
     pub augment: Augmentation,
+}
+
+/// What samples count for in the loss of training, by their class.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub enum ClassWeights {
+    /// All the same.
+    #[default]
+    Equal,
+    /// `n / (k n_c)`: of the `k` classes that a client's `n` training samples have, each counts as much as any
+    /// other. A class that it does not have, of which it can only be told by smoothing, counts 1.
+    Balanced,
+    /// A number for each class.
+    Given(Arc<[f32]>),
 }
 
 /// What one client lends to one phase.
@@ -41,12 +60,14 @@ pub struct Local<'a> {
     network: &'a dyn Network,
     worker: &'a mut dyn Worker,
     loan: Loan<'a>,
+    /// What samples of each class count for, if not all the same.
+    weights: Option<Arc<[f32]>>,
     /// Counts the epochs of the whole phase, however many stretches of training it has.
     augmenter: Option<Augmenter>,
     meter: Meter,
 }
 
-/// Some epochs of SGD: what [`Local::training`] gives, with whatever differs.
+/// Some epochs of stochastic gradient descent: what [`Local::training`] gives, with whatever differs.
 #[derive(Debug, Clone, Copy)]
 pub struct Training<'t> {
     /// Passes over the local data.
@@ -64,7 +85,8 @@ impl<'a> Local<'a> {
     pub fn new(network: &'a dyn Network, worker: &'a mut dyn Worker, loan: Loan<'a>) -> Self {
         let augment = loan.settings.augment;
         let augmenter = (!augment.is_none()).then(|| Augmenter::new(augment, &loan.rng));
-        Self { network, worker, loan, augmenter, meter: Meter::default() }
+        let weights = loan.class_weights(network.classes());
+        Self { network, worker, loan, weights, augmenter, meter: Meter::default() }
     }
 
     /// `n_i`.
@@ -83,13 +105,13 @@ impl<'a> Local<'a> {
     }
 
     /// The optimiser's settings.
-    pub fn optimiser(&self) -> Sgd {
-        self.loan.settings.sgd
+    pub fn optimiser(&self) -> Optimiser {
+        self.loan.settings.optimiser
     }
 
     /// Clips gradients at a norm, unless the experiment has said where.
     pub fn clip_unless_told(&mut self, norm: f32) {
-        self.loan.settings.sgd.clip.get_or_insert(norm);
+        self.loan.settings.optimiser.clip.get_or_insert(norm);
     }
 
     /// The network that models belong to.
@@ -104,11 +126,7 @@ impl<'a> Local<'a> {
 
     /// `n_{i,c}`: training samples of each class.
     pub fn label_counts(&self) -> Vec<usize> {
-        let mut counts = vec![0; self.network.classes()];
-        for index in self.loan.train {
-            counts[self.loan.samples.label(*index as usize)] += 1;
-        }
-        counts
+        self.loan.label_counts(self.network.classes())
     }
 
     /// This phase's own generator, from which the batch order is drawn too.
@@ -116,8 +134,9 @@ impl<'a> Local<'a> {
         &mut self.loan.rng
     }
 
-    /// The phase's epochs of SGD by all parameters on cross-entropy plus weighted terms, over shuffled
-    /// batches; the last batch of an epoch may be smaller. Starts with no velocity.
+    /// The phase's epochs of stochastic gradient descent, with whatever optimiser the experiment has, by all
+    /// parameters on cross-entropy plus weighted terms, over shuffled batches; the last batch of an epoch may
+    /// be smaller. Starts at rest.
     pub fn sgd(&mut self, model: &mut Model, terms: &[Weighted<'_>]) -> Result<(), MethodError> {
         self.train(model, Training { terms, ..self.training() })
     }
@@ -128,14 +147,16 @@ impl<'a> Local<'a> {
         Training { epochs, part: Part::All, loss: Loss::CrossEntropy, terms: &[] }
     }
 
-    /// Epochs of SGD over shuffled batches. Starts with no velocity.
+    /// Epochs of stochastic gradient descent over shuffled batches. Starts at rest.
     pub fn train(&mut self, model: &mut Model, how: Training<'_>) -> Result<(), MethodError> {
         let Training { epochs, part, loss, terms } = how;
-        let sgd = self.loan.settings.sgd;
+        let optimiser = self.loan.settings.optimiser;
+        let smoothing = self.loan.settings.label_smoothing;
+        let criterion = Criterion { smoothing, weights: self.weights.as_deref() };
         let mut phase = Phase {
             batches: &mut self.loan.batches(epochs, self.augmenter.as_mut()),
-            descent: Descent { sgd, part },
-            objective: Objective { loss, terms },
+            descent: Descent { optimiser, part },
+            objective: Objective { loss, criterion, terms },
         };
         let done = self.worker.train(model, &mut phase)?;
         self.meter.add(done);
@@ -151,24 +172,47 @@ impl<'a> Local<'a> {
         Ok(())
     }
 
-    /// Visits the batches of some epochs, for methods whose step is not plain SGD. Starts with no
-    /// velocity.
+    /// Visits the batches of some epochs, for methods whose step is one of their own. Starts at rest.
     pub fn for_each_batch(
         &mut self,
         epochs: usize,
         mut visit: impl FnMut(&mut Step<'_>) -> Result<(), MethodError>,
     ) -> Result<(), MethodError> {
         self.worker.begin();
+        let smoothing = self.loan.settings.label_smoothing;
+        let criterion = Criterion { smoothing, weights: self.weights.as_deref() };
         let mut batches = self.loan.batches(epochs, self.augmenter.as_mut());
         while let Some(batch) = batches.next() {
             self.worker.take(batch);
-            visit(&mut Step { worker: self.worker, meter: &mut self.meter })?;
+            visit(&mut Step { worker: self.worker, criterion, meter: &mut self.meter })?;
         }
         Ok(())
     }
 }
 
 impl Loan<'_> {
+    fn label_counts(&self, classes: usize) -> Vec<usize> {
+        let mut counts = vec![0; classes];
+        for index in self.train {
+            counts[self.samples.label(*index as usize)] += 1;
+        }
+        counts
+    }
+
+    fn class_weights(&self, classes: usize) -> Option<Arc<[f32]>> {
+        match &self.settings.class_weights {
+            ClassWeights::Equal => None,
+            ClassWeights::Given(weights) => Some(weights.clone()),
+            ClassWeights::Balanced => {
+                let counts = self.label_counts(classes);
+                let present = counts.iter().filter(|count| **count > 0).count();
+                let mean = self.train.len() as f64 / present.max(1) as f64;
+                let weight = |count: &usize| if *count > 0 { mean / *count as f64 } else { 1.0 };
+                Some(counts.iter().map(|count| weight(count) as f32).collect())
+            }
+        }
+    }
+
     fn batches<'b>(
         &'b mut self,
         epochs: usize,
@@ -192,24 +236,33 @@ impl Loan<'_> {
 /// One batch, loaded into the worker.
 pub struct Step<'s> {
     worker: &'s mut dyn Worker,
+    criterion: Criterion<'s>,
     meter: &'s mut Meter,
 }
 
-impl Step<'_> {
+impl<'s> Step<'s> {
     /// The labels of the batch.
     pub fn labels(&self) -> &[u32] {
         self.worker.labels()
     }
 
-    /// One step of a model down an objective. There is one velocity: whoever steps two models by turns
-    /// must do without momentum.
+    /// How the experiment has a cross-entropy count samples and classes, for losses that a method computes
+    /// itself.
+    pub fn criterion(&self) -> Criterion<'s> {
+        self.criterion
+    }
+
+    /// One step of a model down a loss and weighted terms. There is one velocity, and one
+    /// pair of moments: whoever steps two models by turns must do without momentum and without Adam.
     pub fn descend(
         &mut self,
         model: &mut Model,
         descent: Descent,
-        objective: &Objective<'_>,
+        loss: Loss<'_>,
+        terms: &[Weighted<'_>],
     ) -> Result<(), MethodError> {
-        let value = self.worker.step(model, descent, objective)?;
+        let objective = Objective { loss, criterion: self.criterion, terms };
+        let value = self.worker.step(model, descent, &objective)?;
         self.meter.count(self.worker.labels().len(), value);
         Ok(())
     }

@@ -10,13 +10,15 @@
 //! `λ = 0` cuts all ties: `w` stays where it began, and with `K = 1` `w_p` is Local's, trained in the shared phase at the rate `η_p`.
 //!
 //! Departures: the learning rates are this method's own (`eta`, `eta_p`), as in the paper; those of
-//! the experiment and its momentum are not used, its weight decay and clipping are. Batch-norm statistics of `w_i`
+//! the experiment, its schedule and its momentum are not used, its weight decay and clipping are. With
+//! Adam or AdamW the `K` steps are theirs, at the rate `η_p`, with moments that go on from batch to batch; the
+//! default of `eta_p` is for SGD. Batch-norm statistics of `w_i`
 //! are those of `w_p`, the only model of the two that sees data, and the server's are the mean's,
 //! whatever `β` is. The mean weighs by samples.
 
 use crate::schema::{Default, Key, Kind};
 use crate::{Averaging, Degenerate, Entry, Hints, Local, MethodError, Moment, Passes, Personal};
-use formant_numerics::{Descent, Model, Objective, Part, Sgd, Term};
+use formant_numerics::{Descent, Loss, Model, Optimiser, Part, Term};
 use serde::Deserialize;
 
 /// pFedMe's hyper-parameters.
@@ -98,13 +100,14 @@ impl Averaging for PFedMe {
         local: &mut Local<'_>,
     ) -> Result<Model, MethodError> {
         let (mut w, w_p) = (got.clone(), &mut client.w_p);
-        let sgd = Sgd { learning_rate: self.eta_p, momentum: 0.0, ..local.optimiser() };
+        let optimiser = local.optimiser().without_momentum();
+        let optimiser = Optimiser { learning_rate: self.eta_p, ..optimiser };
         let pull = self.eta * self.lambda;
         local.for_each_batch(local.epochs(), |step| {
             for _ in 0..self.steps {
                 let tie = [self.lambda * Term::Proximal { anchor: &w.parameters }];
-                let objective = Objective { terms: &tie, ..Objective::CROSS_ENTROPY };
-                step.descend(w_p, Descent { sgd, part: Part::All }, &objective)?;
+                let descent = Descent { optimiser, part: Part::All };
+                step.descend(w_p, descent, Loss::CrossEntropy, &tie)?;
             }
             for (w, w_p) in w.parameters.iter_mut().zip(&w_p.parameters) {
                 *w -= pull * (*w - w_p);

@@ -36,6 +36,11 @@ pub enum Kind {
     Form(&'static Form),
     /// Whole numbers from 1.
     Integers,
+    /// Numbers above 0, or a word that stands for some.
+    Numbers {
+        /// The word.
+        word: &'static str,
+    },
 }
 
 /// A way to write something as text.
@@ -151,16 +156,15 @@ impl Kind {
             Self::Text => "text in quotes".into(),
             Self::Form(form) => form.description.into(),
             Self::Integers => "a list of whole numbers, each at least 1, such as [200, 100]".into(),
+            Self::Numbers { word } => {
+                format!("\"{word}\", or a list of numbers above 0, such as [1, 2.5]")
+            }
         }
     }
 
     /// The value in canonical form, `None` if it has another type, or whether it is in range.
     fn read(&self, value: &Value) -> Option<(Value, bool)> {
-        let number = || match value {
-            Value::Float(x) => Some(*x),
-            Value::Integer(x) => Some(*x as f64),
-            _ => None,
-        };
+        let number = || number(value);
         Some(match *self {
             Self::Number { min, max } => {
                 let x = number()?;
@@ -186,7 +190,25 @@ impl Kind {
                 let numbers = list.iter().map(Value::as_integer).collect::<Option<Vec<_>>>()?;
                 (value.clone(), !numbers.is_empty() && numbers.iter().all(|x| *x >= 1))
             }
+            Self::Numbers { word } => {
+                if let Some(given) = value.as_str() {
+                    return Some((value.clone(), given == word));
+                }
+                let list = value.as_array()?;
+                let numbers = list.iter().map(self::number).collect::<Option<Vec<_>>>()?;
+                let fine = !numbers.is_empty() && numbers.iter().all(|x| x.is_finite() && *x > 0.0);
+                (Value::Array(numbers.into_iter().map(Value::Float).collect()), fine)
+            }
         })
+    }
+}
+
+/// Any number.
+fn number(value: &Value) -> Option<f64> {
+    match value {
+        Value::Float(x) => Some(*x),
+        Value::Integer(x) => Some(*x as f64),
+        _ => None,
     }
 }
 

@@ -8,16 +8,29 @@
 
 use formant_data::{Images, Normalisation};
 use formant_methods::{
-    BySamples, Central, Ditto, FedAvg, FedAvgM, FedBabu, FedDyn, FedGen, FedProx, FedRep, FedRod,
-    FedRodHypernetwork, Loan, Local, Mean, Method, Moment, PFedMe, PhaseSettings, Receive, State,
-    Taught, Upload, Uploads, WeightedAverage, Zoo,
+    BySamples, Central, ClassWeights, Ditto, FedAvg, FedAvgM, FedBabu, FedDyn, FedGen, FedProx,
+    FedRep, FedRod, FedRodHypernetwork, Loan, Local, Mean, Method, Moment, PFedMe, PhaseSettings,
+    Receive, State, Taught, Upload, Uploads, WeightedAverage, Zoo,
 };
 use formant_numerics::{
-    Augmentation, Cpu, Engine, Model, Network, NetworkSpec, Patience, Rng, Sgd, Shape, Stream,
-    Worker,
+    Augmentation, Cpu, Engine, Model, Network, NetworkSpec, Optimiser, Patience, Rng, Shape,
+    Stream, Worker,
 };
 
-const SAMPLES: [&[u32]; 2] = [&[0], &[1, 2, 3]];
+/// Those of the two clients, and of one who has all.
+const SAMPLES: [&[u32]; 3] = [&[0], &[1, 2, 3], &[0, 1, 2, 3]];
+
+/// One epoch of plain SGD.
+fn settings() -> PhaseSettings {
+    PhaseSettings {
+        epochs: 1,
+        batch: 4,
+        optimiser: Optimiser::sgd(0.5),
+        label_smoothing: 0.0,
+        class_weights: ClassWeights::Equal,
+        augment: Augmentation::NONE,
+    }
+}
 
 struct Pencil {
     engine: Cpu,
@@ -32,7 +45,7 @@ impl Pencil {
         let images =
             Images::new(shape, vec![255; 4], vec![0, 1, 1, 1], &[Normalisation::NONE]).unwrap();
         let engine = Cpu::new(network);
-        let worker = engine.worker(3);
+        let worker = engine.worker(4);
         Self { engine, images, worker }
     }
 
@@ -41,8 +54,10 @@ impl Pencil {
     }
 
     fn local_in(&mut self, round: usize, client: usize, epochs: usize) -> Local<'_> {
-        let settings =
-            PhaseSettings { epochs, batch: 3, sgd: Sgd::plain(0.5), augment: Augmentation::NONE };
+        self.local_with(round, client, PhaseSettings { epochs, ..settings() })
+    }
+
+    fn local_with(&mut self, round: usize, client: usize, settings: PhaseSettings) -> Local<'_> {
         let rng = Rng::new(1, Stream::Test, 1, client as u64);
         let (samples, train) = (&self.images, SAMPLES[client]);
         let (at, patience) = (Moment { round, rounds: 2 }, Patience::Epochs);
@@ -86,6 +101,29 @@ fn a_round_of_fedavg() {
     aggregate(&fedavg, &mut server, pencil.network(), sent, 2);
     // (1 · ¼ − 3 · ¼) / 4 = −⅛
     assert_eq!(*fedavg.global_model(&server).unwrap(), symmetric(-0.125));
+}
+
+#[test]
+fn weights_and_smoothing_of_a_client_with_all_samples() {
+    let mut pencil = Pencil::new();
+    let mut stepped = |label_smoothing, class_weights| {
+        let settings = PhaseSettings { label_smoothing, class_weights, ..settings() };
+        let mut local = pencil.local_with(1, 2, settings);
+        FedAvg {}.train_shared(&mut (), &symmetric(0.0), &mut local).unwrap()
+    };
+    // One sample of class 0 and three of class 1 at p = ½: the gradient is (½ − 1 + 3 · ½) / 4 = ¼.
+    assert_close(&stepped(0.0, ClassWeights::Equal), -0.125);
+    // Weights 4 / (2 · 1) and 4 / (2 · 3): both classes pull with the same force.
+    assert_close(&stepped(0.0, ClassWeights::Balanced), 0.0);
+    // (5(½ − 1) + 3 · ½) / (5 + 3) = −⅛.
+    assert_close(&stepped(0.0, ClassWeights::Given([5.0, 1.0].into())), 0.0625);
+    // Half of every label is spread evenly, which at p = ½ has no gradient: half of ¼.
+    assert_close(&stepped(0.5, ClassWeights::Equal), -0.0625);
+    // A client of one class: it counts 1, and what it does not have does too.
+    let settings = PhaseSettings { class_weights: ClassWeights::Balanced, ..settings() };
+    let mut local = pencil.local_with(1, 1, settings);
+    let alone = FedAvg {}.train_shared(&mut (), &symmetric(0.0), &mut local).unwrap();
+    assert_close(&alone, -0.25);
 }
 
 #[test]

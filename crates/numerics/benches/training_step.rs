@@ -11,7 +11,8 @@
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use formant_numerics::{
-    CpuWorker, Descent, Model, NetworkSpec, Objective, Part, Rng, Sgd, Shape, Stream, Tape, Worker,
+    CpuWorker, Descent, Model, NetworkSpec, Objective, Optimiser, Part, Rng, Rule, Shape, Stream,
+    Tape, Worker,
 };
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -36,9 +37,14 @@ impl Client {
     }
 
     fn steps(&mut self, count: u64) {
-        let sgd = Sgd { learning_rate: 1e-4, momentum: 0.9, weight_decay: 1e-4, clip: None };
+        let optimiser = Optimiser {
+            weight_decay: 1e-4,
+            clip: None,
+            rule: Rule::momentum(0.9),
+            ..Optimiser::sgd(1e-4)
+        };
         for _ in 0..count {
-            let descent = Descent { sgd, part: Part::All };
+            let descent = Descent { optimiser, part: Part::All };
             let outcome = self.worker.step(&mut self.model, descent, &Objective::CROSS_ENTROPY);
             assert!(outcome.is_ok(), "training diverged");
         }

@@ -2,11 +2,10 @@
 
 use crate::engine::{Descent, EVALUATION_BATCH, Engine, Meter, Phase, Tally, Worker};
 use crate::head::HeadLoss;
-use crate::sgd::update;
 use crate::{
-    Batch, Differentiable, Head, Length, Linear, Model, Network, NumericsError, Objective, Output,
-    OutputGradient, Part, Pass, Proximal, Samples, Scope, Selection, Spectral, SpectralDivergence,
-    Spectrum, Tape, Term, Weighted, Workspace, accuracy_and_loss,
+    Batch, Differentiable, Head, Length, Linear, Memory, Model, Network, NumericsError, Objective,
+    Output, OutputGradient, Part, Pass, Proximal, Samples, Scope, Selection, Spectral,
+    SpectralDivergence, Spectrum, Tape, Term, Weighted, Workspace, accuracy_and_loss,
 };
 use std::sync::Arc;
 
@@ -55,9 +54,7 @@ pub struct CpuWorker {
     share: Option<f32>,
     partners: Vec<u32>,
     gradient: Vec<f32>,
-    velocity: Vec<f32>,
-    /// Whether the velocity is an earlier phase's.
-    velocity_is_stale: bool,
+    memory: Memory,
     d_logits: Vec<f32>,
     scratch: Scratch,
     /// By scope and length.
@@ -85,8 +82,7 @@ impl CpuWorker {
             share: None,
             partners: Vec::new(),
             gradient: vec![0.0; d],
-            velocity: vec![0.0; d],
-            velocity_is_stale: false,
+            memory: Memory::default(),
             d_logits: vec![0.0; batch * network.classes()],
             scratch: Scratch::default(),
             spectra: [[None, None], [None, None]],
@@ -124,7 +120,7 @@ impl CpuWorker {
     pub fn descend(
         &mut self,
         model: &mut Model,
-        Descent { sgd, part }: Descent,
+        Descent { optimiser, part }: Descent,
         objective: &Objective<'_>,
         teachers: &mut [SpectralDivergence],
     ) -> Result<f64, NumericsError> {
@@ -137,13 +133,7 @@ impl CpuWorker {
             return Err(NumericsError::Diverged { step: self.steps, what: "the objective" });
         }
         let range = self.network.layout().range(part);
-        let gradient = &mut self.gradient[range.clone()];
-        sgd.clip(gradient);
-        if self.velocity_is_stale && !sgd.is_plain() {
-            self.velocity.fill(0.0);
-            self.velocity_is_stale = false;
-        }
-        update(&sgd, &mut model.parameters[range.clone()], gradient, &mut self.velocity[range]);
+        optimiser.descend(&mut model.parameters, &mut self.gradient, range, &mut self.memory);
         Ok(value)
     }
 
@@ -159,13 +149,13 @@ impl CpuWorker {
         let batch = Batch { inputs: &self.inputs, labels: &self.labels };
         let output = network.forward(Pass::Train(model), &batch, &mut self.workspace);
         let d_logits = &mut self.d_logits[..output.logits.len()];
-        let mut value =
-            objective.loss.evaluate(output.logits, &self.labels, d_logits, &mut scratch.logits);
+        let Objective { loss, criterion, terms } = objective;
+        let (logits, labels, memory) = (output.logits, &self.labels, &mut scratch.logits);
+        let mut value = loss.evaluate(criterion, logits, labels, d_logits, memory);
         if let Some(share) = self.share {
             // The samples are mixed, so their loss is: by either label, in the same proportion.
-            let mixed = &mut scratch.mixed[..output.logits.len()];
-            let other =
-                objective.loss.evaluate(output.logits, &self.partners, mixed, &mut scratch.logits);
+            let mixed = &mut scratch.mixed[..logits.len()];
+            let other = loss.evaluate(criterion, logits, &self.partners, mixed, memory);
             let rest = 1.0 - share;
             value = f64::from(share) * value + f64::from(rest) * other;
             d_logits.iter_mut().zip(mixed).for_each(|(d, m)| *d = share * *d + rest * *m);
@@ -174,7 +164,7 @@ impl CpuWorker {
         network.backward(model, seed, part, &mut self.workspace, &mut self.gradient);
         let (w, gradient) = (&model.parameters, &mut self.gradient);
         let mut teachers = teachers.iter_mut();
-        for Weighted { weight, term } in acting(objective.terms) {
+        for Weighted { weight, term } in acting(terms) {
             let found = match *term {
                 Term::Proximal { anchor } => Proximal { anchor }.add(*weight, w, gradient),
                 Term::Linear { direction } => Linear { direction }.add(*weight, w, gradient),
@@ -213,8 +203,7 @@ fn acting<'t, 'a>(terms: &'t [Weighted<'a>]) -> impl Iterator<Item = &'t Weighte
 
 impl Worker for CpuWorker {
     fn begin(&mut self) {
-        // Plain SGD has none, so it is zeroed by the step that uses it.
-        self.velocity_is_stale = true;
+        self.memory.forget();
         self.steps = 0;
     }
 
@@ -282,7 +271,7 @@ impl Worker for CpuWorker {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Form, NetworkSpec, Rng, Sgd, Shape, Stream};
+    use crate::{Form, NetworkSpec, Optimiser, Rng, Shape, Stream};
     use core::num::NonZeroU32;
 
     fn worker() -> (CpuWorker, Model) {
@@ -308,7 +297,7 @@ mod tests {
         let spectral = Spectral { form, scope, length, tau: 1.0, every, teacher: &teacher };
         let terms = [0.25 * Term::Spectral(spectral)];
         let objective = Objective { terms: &terms, ..Objective::CROSS_ENTROPY };
-        let still = Descent { sgd: Sgd::plain(0.0), part: Part::All };
+        let still = Descent { optimiser: Optimiser::sgd(0.0), part: Part::All };
         let mut pull = vec![0.0; model.parameters.len()];
         let plain = worker.gradient(&mut model, Part::All, &Objective::CROSS_ENTROPY, &mut []);
         let alone = worker.last_gradient().to_vec();
@@ -332,7 +321,7 @@ mod tests {
 
     #[test]
     fn a_term_of_weight_zero_is_left_out_bit_for_bit() {
-        let descent = Descent { sgd: Sgd::plain(0.1), part: Part::All };
+        let descent = Descent { optimiser: Optimiser::sgd(0.1), part: Part::All };
         let stepped = |terms: &[Weighted<'_>]| {
             let (mut worker, mut model) = worker();
             let objective = Objective { terms, ..Objective::CROSS_ENTROPY };

@@ -5,7 +5,7 @@
 //! [`Cpu`](crate::Cpu), is the default and the oracle; bits are promised per engine.
 
 use crate::augment::{Augmenter, Scratch, Selection};
-use crate::{Model, Network, NumericsError, Objective, Output, Part, Rng, Samples, Sgd};
+use crate::{Model, Network, NumericsError, Objective, Optimiser, Output, Part, Rng, Samples};
 use serde::{Deserialize, Serialize};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -26,7 +26,7 @@ pub trait Engine: Send + Sync {
 
 /// One thread's place at an engine: it serves one client after the other.
 pub trait Worker: Send {
-    /// Forgets the velocity and counts steps anew: every phase starts at rest.
+    /// Forgets velocity and moments and counts steps anew: every phase starts at rest.
     fn begin(&mut self);
     /// Takes in a batch, with whatever happens to its samples on the way.
     fn take(&mut self, batch: Selection<'_>);
@@ -71,7 +71,7 @@ pub trait Worker: Send {
 #[derive(Debug, Clone, Copy)]
 pub struct Descent {
     /// The optimiser.
-    pub sgd: Sgd,
+    pub optimiser: Optimiser,
     /// Which parameters it moves. Running statistics follow the batch whatever the part.
     pub part: Part,
 }

@@ -27,9 +27,9 @@ mod loss;
 mod model;
 mod network;
 mod objective;
+mod optimiser;
 mod rng;
 mod samples;
-mod sgd;
 mod shape;
 mod spectral;
 mod term;
@@ -52,10 +52,10 @@ pub use network::{
     Batch, CATALOGUE, Convolution, Family, Graph, GraphNode, GraphOp, Network, NetworkSpec, Norm,
     Output, OutputGradient, Pass, Stem, Tape, Workspace,
 };
-pub use objective::{Loss, Objective, Spectral, Term, Weighted};
+pub use objective::{Criterion, Loss, Objective, Spectral, Term, Weighted};
+pub use optimiser::{Memory, Moments, Optimiser, Rule};
 pub use rng::{Rng, Stream};
 pub use samples::{Normalisation, Raw, Samples};
-pub use sgd::Sgd;
 pub use shape::{Shape, Size};
 pub use spectral::{Form, Length, Scope, SpectralDivergence, Spectrum};
 pub use term::{Differentiable, Linear, Proximal};

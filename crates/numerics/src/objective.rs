@@ -9,13 +9,40 @@ use core::ops::Mul;
 pub struct Objective<'a> {
     /// What the logits of a batch are scored by, the mean over the batch.
     pub loss: Loss<'a>,
+    /// How the cross-entropy in the loss counts samples and classes; terms do not ask for it.
+    pub criterion: Criterion<'a>,
     /// What is added to it. A term of weight 0 is left out.
     pub terms: &'a [Weighted<'a>],
 }
 
 impl Objective<'static> {
     /// Cross-entropy alone.
-    pub const CROSS_ENTROPY: Self = Self { loss: Loss::CrossEntropy, terms: &[] };
+    pub const CROSS_ENTROPY: Self =
+        Self { loss: Loss::CrossEntropy, criterion: Criterion::PLAIN, terms: &[] };
+}
+
+/// How a cross-entropy counts samples and classes, as PyTorch's `CrossEntropyLoss` does. With classes
+/// `c` of `K`, weights `v_c` and smoothing `ε`, a batch has the loss
+///
+/// `Σ_i [(1 − ε) v_{y_i} (−log p_{y_i}) + (ε/K) Σ_c v_c (−log p_c)] / Σ_i v_{y_i}`.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Criterion<'a> {
+    /// `ε`: share of a label that is spread over all classes.
+    pub smoothing: f32,
+    /// `v_c`: what a sample of each class counts for, above 0; without, all the same.
+    pub weights: Option<&'a [f32]>,
+}
+
+impl Criterion<'static> {
+    /// Every sample counts the same, and for its own class alone.
+    pub const PLAIN: Self = Self { smoothing: 0.0, weights: None };
+}
+
+impl Criterion<'_> {
+    /// Whether it changes nothing.
+    pub fn is_plain(&self) -> bool {
+        self.smoothing == 0.0 && self.weights.is_none()
+    }
 }
 
 /// What the logits of a batch are scored by.

@@ -3,9 +3,9 @@
 
 use formant_data::Images;
 use formant_numerics::{
-    Augmentation, Augmenter, BatchPlan, Batches, CATALOGUE, CpuWorker, Descent, Family, Form,
-    Length, Loss, Model, NetworkSpec, Norm, Normalisation, Objective, Part, Patience, Rng, Scope,
-    Sgd, Shape, Spectral, Stream, Tape, Term, Worker,
+    Augmentation, Augmenter, BatchPlan, Batches, CATALOGUE, CpuWorker, Criterion, Descent, Family,
+    Form, Length, Loss, Model, Moments, NetworkSpec, Norm, Normalisation, Objective, Optimiser,
+    Part, Patience, Rng, Rule, Scope, Shape, Spectral, Stream, Tape, Term, Worker,
 };
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -92,16 +92,21 @@ fn a_step_allocates_nothing() {
                 (spec.norm, spec.width) = (*norm, Some(4));
             }
             let network = spec.build(Shape::new(3, 32, 32), 10).expect("a catalogue name");
-            for part in [Part::All, Part::Head] {
-                let allocations = allocations_of_steps(&network, part);
-                assert_eq!(allocations, 0, "{} ({norm:?}, {part:?})", entry.name);
+            for (part, rule) in [
+                (Part::All, Rule::momentum(0.9)),
+                (Part::Head, Rule::Sgd { momentum: 0.9, nesterov: true }),
+                (Part::All, Rule::Adam(Moments::default())),
+                (Part::Head, Rule::AdamW(Moments::default())),
+            ] {
+                let allocations = allocations_of_steps(&network, part, rule);
+                assert_eq!(allocations, 0, "{} ({norm:?}, {part:?}, {rule:?})", entry.name);
             }
         }
     }
 }
 
 /// Allocations of three steps, after one that warms up.
-fn allocations_of_steps(network: &Arc<Tape>, part: Part) -> usize {
+fn allocations_of_steps(network: &Arc<Tape>, part: Part, rule: Rule) -> usize {
     let mut rng = Rng::new(1, Stream::Test, 0, 0);
     let mut model = network.init(&mut rng);
     let teacher: Model = network.init(&mut rng);
@@ -127,11 +132,13 @@ fn allocations_of_steps(network: &Arc<Tape>, part: Part) -> usize {
         }
     }
     let shift = vec![0.1; network.classes()];
-    let objective = Objective { loss: Loss::Shifted { shift: &shift }, terms: &terms };
+    let weights = vec![0.5; network.classes()];
+    let criterion = Criterion { smoothing: 0.1, weights: Some(&weights) };
+    let objective = Objective { loss: Loss::Shifted { shift: &shift }, criterion, terms: &terms };
     let mut teachers = worker.teachers(&terms).expect("a ratio within bounds");
 
-    let sgd = Sgd { learning_rate: 1e-3, momentum: 0.9, weight_decay: 1e-4, clip: Some(0.5) };
-    let descent = Descent { sgd, part };
+    let optimiser = Optimiser { weight_decay: 1e-4, clip: Some(0.5), rule, ..Optimiser::sgd(1e-3) };
+    let descent = Descent { optimiser, part };
     let mut step = |worker: &mut CpuWorker| {
         worker
             .descend(&mut model, descent, &objective, &mut teachers)
@@ -178,7 +185,7 @@ fn an_augmented_step_allocates_nothing() {
     let mut model = network.init(&mut Rng::new(1, Stream::Test, 2, 0));
     let mut worker = CpuWorker::new(network.clone(), BATCH);
     worker.begin();
-    let descent = Descent { sgd: Sgd::plain(1e-3), part: Part::All };
+    let descent = Descent { optimiser: Optimiser::sgd(1e-3), part: Part::All };
     let mut step = || {
         worker.take(batches.next()?);
         Some(worker.descend(&mut model, descent, &Objective::CROSS_ENTROPY, &mut []))

@@ -12,7 +12,8 @@
 use formant_data::{ClientData, Dataset, Federation, Images, Normalisation};
 use formant_experiment::Experiment;
 use formant_numerics::{
-    CpuWorker, Descent, NetworkSpec, Objective, Part, Rng, Sgd, Shape, Stream, Tape, Term, Worker,
+    CpuWorker, Descent, NetworkSpec, Objective, Optimiser, Part, Rng, Rule, Shape, Stream, Tape,
+    Term, Worker,
 };
 use formant_runtime::event::Event;
 use formant_runtime::{Observer, sim};
@@ -82,7 +83,7 @@ fn bare(network: &Arc<Tape>, settings: &Settings, steps: usize, anchored: bool) 
         })
         .collect();
     let momentum = settings.text("momentum").parse().expect("momentum is a number");
-    let sgd = Sgd { learning_rate: 1e-4, momentum, weight_decay: 0.0, clip: None };
+    let optimiser = Optimiser { rule: Rule::momentum(momentum), ..Optimiser::sgd(1e-4) };
     timed(|| {
         std::thread::scope(|scope| {
             for (worker, model) in &mut workers {
@@ -91,7 +92,7 @@ fn bare(network: &Arc<Tape>, settings: &Settings, steps: usize, anchored: bool) 
                     let pull = [1.0 * Term::Proximal { anchor: &anchor }];
                     let terms = if anchored { &pull[..] } else { &[] };
                     let objective = Objective { terms, ..Objective::CROSS_ENTROPY };
-                    let descent = Descent { sgd, part: Part::All };
+                    let descent = Descent { optimiser, part: Part::All };
                     for _ in 0..steps {
                         worker.step(model, descent, &objective).expect("finite");
                     }

@@ -74,10 +74,11 @@ impl Footprint {
 }
 
 /// Bytes of a worker that trains, and those of them that grow with the batch: the model, its gradient,
-/// the velocity if there is one, and what passes through the layers.
+/// what the optimiser remembers, and what passes through the layers.
 fn training(load: &Load<'_>, method: &MethodPlan, model: u64) -> (u64, u64) {
-    let sgd = [method.shared.first.sgd, method.personal.first.sgd];
-    let copies = if sgd.iter().all(formant_numerics::Sgd::is_plain) { 2 } else { 3 };
+    let phases = [&method.shared, &method.personal];
+    let remembered = phases.map(|phase| phase.base.optimiser.vectors() as u64);
+    let copies = 2 + remembered[0].max(remembered[1]);
     let batch = load.engine.pass_bytes(method.largest_batch(load.held), true);
     (model.saturating_mul(copies).saturating_add(batch), batch)
 }

@@ -1,12 +1,12 @@
 //! A run, fully decided: what the simulator executes.
 
 use crate::event::RunStarted;
-use crate::{Aggregator, Desk, Keep, Profile};
+use crate::{Aggregator, Desk, Keep, Profile, RateSchedule};
 use formant_data::{ClientData, Federation};
 use formant_federation::{Personal, Protocol};
 use formant_methods::{Combine, ErasedMethod, Moment, PhaseSettings};
 use formant_model::Card;
-use formant_numerics::{Engine, Model, Rng, Samples, Sgd, Stream};
+use formant_numerics::{Engine, Model, Rng, Samples, Stream};
 use std::sync::Arc;
 
 /// Everything that a run needs; no key is looked up later.
@@ -188,27 +188,27 @@ impl MethodPlan {
 
     /// Samples in its largest training step, if no client holds more than so many.
     pub fn largest_batch(&self, held: usize) -> usize {
-        self.shared.first.batch.max(self.personal.first.batch).min(held).max(1)
+        self.shared.base.batch.max(self.personal.base.batch).min(held).max(1)
     }
 }
 
 /// The optimiser of one phase over all rounds.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct PhasePlan {
-    /// Settings of the first round.
-    pub first: PhaseSettings,
-    /// Factor on the learning rate from one round to the next.
-    pub decay: f64,
+    /// Settings, with the learning rate that the schedule is a share of.
+    pub base: PhaseSettings,
+    /// How the learning rate goes over the rounds.
+    pub schedule: RateSchedule,
     /// Device time of a sample on the virtual clock, as a multiple of plain training.
     pub cost: f64,
 }
 
 impl PhasePlan {
-    /// Settings of a round, counted from 1.
-    pub fn at(&self, round: usize) -> PhaseSettings {
-        // In software, like all randomness: the same bits on every machine.
-        let factor = libm::pow(self.decay, round as f64 - 1.0);
-        let rate = (f64::from(self.first.sgd.learning_rate) * factor) as f32;
-        PhaseSettings { sgd: Sgd { learning_rate: rate, ..self.first.sgd }, ..self.first }
+    /// Settings of a round.
+    pub fn at(&self, at: Moment) -> PhaseSettings {
+        let mut settings = self.base.clone();
+        let rate = &mut settings.optimiser.learning_rate;
+        *rate = (f64::from(*rate) * self.schedule.share(at)) as f32;
+        settings
     }
 }

@@ -171,12 +171,13 @@ impl Desk<'_> {
 
     fn loan<'w>(&'w self, stream: Stream, plan: &PhasePlan, lasting: Lasting<'w>) -> Loan<'w> {
         let Lasting { round, patience } = lasting;
+        let at = Moment { round, rounds: self.rounds };
         Loan {
             samples: self.samples,
             train: self.train,
             rng: Rng::new(self.seed, stream, round as u64, self.client as u64),
-            settings: plan.at(round.max(1)),
-            at: Moment { round, rounds: self.rounds },
+            settings: plan.at(at),
+            at,
             patience,
         }
     }
@@ -194,7 +195,7 @@ impl Desk<'_> {
             Phase::Personal if !hints.personal_phase => return 0,
             Phase::Personal => (hints.personal, &self.plan.personal),
         };
-        passes.samples(self.train.len(), plan.first.epochs) as u64
+        passes.samples(self.train.len(), plan.base.epochs) as u64
     }
 
     /// Device time of a sample in a round's phase, in units of plain training.
@@ -209,7 +210,7 @@ impl Desk<'_> {
     /// Of a personal phase without an end: how many batches it takes to go on with so many samples
     /// and to finish the batch then under way, and how many samples these are.
     pub fn batches_within(&self, samples: f64) -> (u64, u64) {
-        let (own, batch) = (self.train.len() as u64, self.plan.personal.first.batch as u64);
+        let (own, batch) = (self.train.len() as u64, self.plan.personal.base.batch as u64);
         if own == 0 {
             return (0, 0);
         }

@@ -87,7 +87,7 @@ pub fn measure(
     });
     Ok(DeviceFigures {
         network: plan.header.network.clone(),
-        batch: plan.methods[0].shared.first.batch,
+        batch: plan.methods[0].shared.base.batch,
         samples_per_second: 1.0 / plain,
         slowdown: effort.slowdown,
         methods: methods.collect(),

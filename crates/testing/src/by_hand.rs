@@ -38,7 +38,7 @@ pub struct ByHand<'p> {
 }
 
 /// Whose turn it is, in which round, with which randomness and which optimiser.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct Turn {
     /// The client.
     pub client: usize,
@@ -105,7 +105,7 @@ impl<'p> ByHand<'p> {
     }
 
     fn shared_phase(&mut self, client: usize) -> Value {
-        let (stream, phase) = (Stream::SharedPhase, self.method.shared);
+        let (stream, phase) = (Stream::SharedPhase, self.method.shared.clone());
         let turn = Turn { client, round: self.round, stream, phase };
         let mut local = lend(self.plan, &mut *self.worker, turn);
         let state = &mut self.clients[client];
@@ -114,7 +114,7 @@ impl<'p> ByHand<'p> {
 
     fn personal_phase(&mut self, client: usize, upload: &Value) {
         if self.plan.rules(self.method).personal.exists {
-            let (stream, phase) = (Stream::PersonalPhase, self.method.personal);
+            let (stream, phase) = (Stream::PersonalPhase, self.method.personal.clone());
             let turn = Turn { client, round: self.round, stream, phase };
             let mut local = lend(self.plan, &mut *self.worker, turn);
             let state = &mut self.clients[client];
@@ -136,7 +136,7 @@ impl<'p> ByHand<'p> {
     pub fn pm(&mut self, client: usize) -> Model {
         let method = &*self.method.method;
         let broadcast = method.broadcast(&self.server).unwrap();
-        let (stream, phase) = (Stream::Evaluation, self.method.personal);
+        let (stream, phase) = (Stream::Evaluation, self.method.personal.clone());
         let turn = Turn { client, round: self.round.max(1), stream, phase };
         let mut local = lend(self.plan, &mut *self.worker, turn);
         method.personal_model(&self.clients[client], &broadcast, &mut local).unwrap().into_owned()
@@ -170,6 +170,6 @@ pub fn lend<'a>(plan: &'a RunPlan, worker: &'a mut dyn Worker, turn: Turn) -> Lo
     let rng = Rng::new(plan.seed, stream, round as u64, client as u64);
     let (samples, train) = (&*data.dataset.train, data.clients[client].train.as_slice());
     let (at, patience) = (Moment { round, rounds: plan.rounds }, Patience::Epochs);
-    let loan = Loan { samples, train, rng, settings: phase.at(round), at, patience };
+    let loan = Loan { samples, train, rng, settings: phase.at(at), at, patience };
     Local::new(plan.engine.network(), worker, loan)
 }

@@ -15,8 +15,14 @@ pub struct Subject {
     separate_with: Option<String>,
 }
 
+/// Training that is as far as it gets from plain SGD: two moments that every phase forgets, a rate that
+/// follows from the round, a loss that follows from a client's labels.
+const ADAPTIVE: &str = "optimiser = \"adamw\", weight_decay = 0.1, learning_rate = 0.005, clip = 1.0, \
+    schedule = \"cosine\", warmup = 1, label_smoothing = 0.1, class_weights = \"balanced\"";
+
 impl Subject {
-    /// A method with its defaults, on a network without buffers and on one with batch normalisation.
+    /// A method with its defaults, on a network without buffers and on one with batch normalisation, and
+    /// on the first with AdamW and all else that changes a step.
     ///
     /// # Panics
     ///
@@ -24,10 +30,11 @@ impl Subject {
     pub fn of(zoo: &Zoo, name: &str) -> Self {
         let entry = *zoo.entry(name).unwrap_or_else(|error| panic!("{error}"));
         let case = |network| Case::new(zoo, format!("name = \"{name}\""), network);
+        let adaptive = format!("name = \"{name}\"\ntrain = {{ {ADAPTIVE} }}");
         Self {
             zoo: zoo.clone(),
             entry,
-            cases: vec![case(DENSE), case(WITH_BUFFERS)],
+            cases: vec![case(DENSE), case(WITH_BUFFERS), Case::new(zoo, adaptive, DENSE)],
             learns_with: String::new(),
             separate_with: Some(String::new()),
         }

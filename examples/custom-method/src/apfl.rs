@@ -18,7 +18,7 @@
 
 use formant_methods::schema::{Default, Key, Kind};
 use formant_methods::{Averaging, Degenerate, Entry, Hints, Local, MethodError, Moment, State};
-use formant_numerics::{Descent, Model, Objective, Part, Sgd};
+use formant_numerics::{Descent, Loss, Model, Part};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 
@@ -78,14 +78,14 @@ impl Averaging for Apfl {
         sent: &Model,
         local: &mut Local<'_>,
     ) -> Result<(), MethodError> {
-        let sgd = Sgd { momentum: 0.0, ..local.optimiser() };
-        let descent = Descent { sgd, part: Part::All };
+        let optimiser = local.optimiser().without_momentum();
+        let descent = Descent { optimiser, part: Part::All };
         let v = &mut client.v;
         let (mut before, mut mixed) = (v.clone(), v.clone());
         local.for_each_batch(local.epochs(), |step| {
             self.mix(&v.parameters, &sent.parameters, &mut before.parameters);
             mixed.parameters.clone_from(&before.parameters);
-            step.descend(&mut mixed, descent, &Objective::CROSS_ENTROPY)?;
+            step.descend(&mut mixed, descent, Loss::CrossEntropy, &[])?;
             // The mixture has moved by −η∇f(v̄), of which v feels α.
             let moved = mixed.parameters.iter().zip(&before.parameters);
             for (v, (after, before)) in v.parameters.iter_mut().zip(moved) {

@@ -4,7 +4,7 @@ use crate::terminal::Terminal;
 use formant_data::{Dataset, Samples};
 use formant_model::{Card, MethodName, ModelFile, Role};
 use formant_numerics::{
-    Cpu, Descent, Engine, NetworkSpec, Objective, Part, Rng, Sgd, Stream, Tape,
+    Cpu, Descent, Engine, NetworkSpec, Objective, Optimiser, Part, Rng, Stream, Tape,
 };
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock};
@@ -19,7 +19,7 @@ static DIGIT_MODEL: LazyLock<ModelFile> = LazyLock::new(|| {
     let mut model = network.init(&mut Rng::new(1, Stream::Init, 0, 0));
     let mut worker = Cpu::new(network).worker(100);
     worker.begin();
-    let descent = Descent { sgd: Sgd::plain(0.05), part: Part::All };
+    let descent = Descent { optimiser: Optimiser::sgd(0.05), part: Part::All };
     for step in 0..80_u32 {
         let indices: Vec<u32> = (step * 100..(step + 1) * 100).collect();
         worker.load(&*DIGITS.train, &indices);

@@ -4,8 +4,9 @@ use crate::floats::Floats;
 use crate::reference::Reference;
 use formant_data::Images;
 use formant_numerics::{
-    Augmentation, Augmenter, BatchPlan, Batches, Cpu, Descent, Engine, Loss, Model, NetworkSpec,
-    Normalisation, Objective, Part, Patience, Phase, Rng, Samples, Sgd, Shape, Stream,
+    Augmentation, Augmenter, BatchPlan, Batches, Cpu, Criterion, Descent, Engine, Loss, Model,
+    NetworkSpec, Normalisation, Objective, Optimiser, Part, Patience, Phase, Rng, Samples, Shape,
+    Stream,
 };
 
 const SHAPE: Shape = Shape::new(3, 8, 8);
@@ -23,6 +24,7 @@ fn trained(
     samples: &dyn Samples,
     how: Augmentation,
     loss: Loss<'_>,
+    criterion: Criterion<'_>,
 ) -> (Model, f64) {
     let mut model = engine.network().init(&mut Rng::new(1, Stream::Test, 0, 0));
     let train: Vec<u32> = (1..11).collect();
@@ -31,8 +33,8 @@ fn trained(
     let mut rng = Rng::new(3, Stream::Test, 0, 0);
     let mut augmenter = Augmenter::new(how, &rng);
     let mut batches = Batches::new(plan, &mut rng).augmented(&mut augmenter);
-    let descent = Descent { sgd: Sgd::plain(0.05), part: Part::All };
-    let objective = Objective { loss, terms: &[] };
+    let descent = Descent { optimiser: Optimiser::sgd(0.05), part: Part::All };
+    let objective = Objective { loss, criterion, terms: &[] };
     let mut phase = Phase { batches: &mut batches, descent, objective };
     let meter = engine.worker(12).train(&mut model, &mut phase).unwrap();
     assert_eq!((meter.steps, meter.samples), (6, 20));
@@ -52,25 +54,29 @@ fn both_engines_train_alike_on_augmented_samples() {
     let mixed = Augmentation { mixup: 1.0, ..moved };
     let alone = Augmentation { mixup: 0.4, ..Augmentation::NONE };
     let shift = [0.5, -0.25, 0.0, 1.0];
-    let cases: [(&dyn Samples, Augmentation, Loss<'_>); 6] = [
-        (&images, moved, Loss::CrossEntropy),
-        (&images, coloured, Loss::CrossEntropy),
-        (&images, mixed, Loss::CrossEntropy),
-        (&images, mixed, Loss::Shifted { shift: &shift }),
-        (&floats, mixed, Loss::CrossEntropy),
-        (&floats, alone, Loss::CrossEntropy),
+    let plain = Criterion::PLAIN;
+    let weights = [0.5, 2.0, 1.0, 1.5];
+    let picky = Criterion { smoothing: 0.1, weights: Some(&weights) };
+    let cases: [(&dyn Samples, Augmentation, Loss<'_>, Criterion<'_>); 7] = [
+        (&images, moved, Loss::CrossEntropy, plain),
+        (&images, coloured, Loss::CrossEntropy, plain),
+        (&images, mixed, Loss::CrossEntropy, plain),
+        (&images, mixed, Loss::Shifted { shift: &shift }, plain),
+        (&images, mixed, Loss::CrossEntropy, picky),
+        (&floats, mixed, Loss::CrossEntropy, plain),
+        (&floats, alone, Loss::CrossEntropy, plain),
     ];
-    for (samples, how, loss) in cases {
-        let (a, value) = trained(&cpu, samples, how, loss);
-        let (b, expected) = trained(&reference, samples, how, loss);
+    for (samples, how, loss, criterion) in cases {
+        let (a, value) = trained(&cpu, samples, how, loss, criterion);
+        let (b, expected) = trained(&reference, samples, how, loss, criterion);
         assert!((value - expected).abs() < 1e-4, "{how:?}: {value} {expected}");
         let pairs = a.parameters.iter().zip(&b.parameters);
         let apart = pairs.map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
         assert!(apart < 1e-4, "{how:?}: {apart}");
         // It makes a difference, and the same one each time.
-        let plain = trained(&cpu, samples, Augmentation::NONE, loss);
-        assert_ne!(plain.0, a, "{how:?}");
-        assert_eq!(trained(&cpu, samples, how, loss).0, a, "{how:?}");
+        let as_they_are = trained(&cpu, samples, Augmentation::NONE, loss, criterion);
+        assert_ne!(as_they_are.0, a, "{how:?}");
+        assert_eq!(trained(&cpu, samples, how, loss, criterion).0, a, "{how:?}");
     }
 }
 
@@ -88,7 +94,7 @@ fn a_score_sees_samples_as_they_are_whatever_was_trained_on() {
     let mut rng = Rng::new(3, Stream::Test, 0, 0);
     let mut augmenter = Augmenter::new(how, &rng);
     let mut batches = Batches::new(plan, &mut rng).augmented(&mut augmenter);
-    let descent = Descent { sgd: Sgd::plain(0.05), part: Part::All };
+    let descent = Descent { optimiser: Optimiser::sgd(0.05), part: Part::All };
     let objective = Objective::CROSS_ENTROPY;
     let mut phase = Phase { batches: &mut batches, descent, objective };
     worker.train(&mut model.clone(), &mut phase).unwrap();

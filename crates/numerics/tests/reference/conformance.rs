@@ -4,9 +4,9 @@ use crate::floats::Floats;
 use crate::reference::Reference;
 use core::num::NonZeroU32;
 use formant_numerics::{
-    BatchPlan, Batches, Cpu, Descent, EVALUATION_BATCH, Engine, Form, Head, Length, Meter, Model,
-    NetworkSpec, Norm, NumericsError, Objective, Part, Patience, Phase, Rng, Samples, Scope, Sgd,
-    Shape, Spectral, Stream, Tally, Term, Weighted, Worker,
+    BatchPlan, Batches, Cpu, Criterion, Descent, EVALUATION_BATCH, Engine, Form, Head, Length,
+    Meter, Model, Moments, NetworkSpec, Norm, NumericsError, Objective, Optimiser, Part, Patience,
+    Phase, Rng, Rule, Samples, Scope, Shape, Spectral, Stream, Tally, Term, Weighted, Worker,
 };
 use std::sync::atomic::AtomicBool;
 
@@ -26,6 +26,7 @@ const CONTRACT: &[Promise] = &[
     ("scoring and looking change nothing", scoring_and_looking_change_nothing),
     ("a score is what a look shows", a_score_is_what_a_look_shows),
     ("a step moves its part alone", a_step_moves_its_part_alone),
+    ("weights and smoothing count in training alone", weights_count_in_training_alone),
 ];
 
 fn check(spec: &NetworkSpec, input: Shape, classes: usize) {
@@ -71,10 +72,15 @@ impl<'a> Training<'a> {
     /// Two epochs with everything that leaves traces: a small last batch and a velocity.
     fn new(samples: &'a dyn Samples, train: &'a [u32], terms: &'a [Weighted<'a>]) -> Self {
         let (batch, epochs, patience) = (3, 2, Patience::Epochs);
-        let sgd = Sgd { learning_rate: 0.01, momentum: 0.9, weight_decay: 1e-3, clip: Some(2.0) };
+        let optimiser = Optimiser {
+            weight_decay: 1e-3,
+            clip: Some(2.0),
+            rule: Rule::momentum(0.9),
+            ..Optimiser::sgd(0.01)
+        };
         Self {
             plan: BatchPlan { samples, train, batch, epochs, patience },
-            descent: Descent { sgd, part: Part::All },
+            descent: Descent { optimiser, part: Part::All },
             objective: Objective { terms, ..Objective::CROSS_ENTROPY },
         }
     }
@@ -170,9 +176,13 @@ fn a_worker_keeps_no_traces_of_a_client(engine: &dyn Engine) {
     let (features, labels) = (vec![0.3; 2 * engine.network().features()], [1, 0]);
     let terms = terms(&teacher, &features, &labels);
     let training = Training::new(&samples, &[0, 1, 2, 3, 4], &terms[..3]);
-    let plain = Descent { sgd: Sgd::plain(0.01), part: Part::Body };
+    let plain = Descent { optimiser: Optimiser::sgd(0.01), part: Part::Body };
     let without_velocity = Training { descent: plain, ..training };
-    let expected = [training, without_velocity].map(|training| training.fresh(engine));
+    let rule = Rule::AdamW(Moments::default());
+    let optimiser = Optimiser { rule, weight_decay: 0.1, ..Optimiser::sgd(1e-3) };
+    let with_moments = Training { descent: Descent { optimiser, part: Part::All }, ..training };
+    let all = [training, with_moments, without_velocity, with_moments];
+    let expected = all.map(|training| training.fresh(engine));
 
     let mut worker = engine.worker(EVALUATION_BATCH);
     for _ in 0..2 {
@@ -187,7 +197,7 @@ fn a_worker_keeps_no_traces_of_a_client(engine: &dyn Engine) {
         assert!(training.run(&mut *worker, &mut lost).is_err());
         worker.score(&lost, &samples, &others);
 
-        for (training, expected) in [training, without_velocity].iter().zip(&expected) {
+        for (training, expected) in all.iter().zip(&expected) {
             let mut model = start(engine);
             let meter = training.run(&mut *worker, &mut model).unwrap();
             assert_eq!(*expected, (model, meter));
@@ -361,4 +371,29 @@ fn a_step_moves_its_part_alone(engine: &dyn Engine) {
         // Running statistics follow the batches whatever learns.
         assert_eq!(after.buffers != before.buffers, !before.buffers.is_empty());
     }
+}
+
+fn weights_count_in_training_alone(engine: &dyn Engine) {
+    let (samples, classes) = (samples(engine, 8), engine.network().classes());
+    let plain = Training::new(&samples, &[0, 1, 2, 3, 4], &[]);
+    let weights: Vec<f32> = (0..classes).map(|class| 1.0 + class as f32).collect();
+    let trained = |criterion| {
+        let objective = Objective { criterion, ..plain.objective };
+        Training { objective, ..plain }.fresh(engine)
+    };
+    let (even, smooth) = (vec![2.0; classes], Criterion { smoothing: 0.25, weights: None });
+    let expected = plain.fresh(engine);
+    assert_eq!(trained(Criterion::PLAIN), expected);
+    assert_ne!(trained(smooth).0, expected.0);
+    assert_ne!(trained(Criterion { smoothing: 0.0, weights: Some(&weights) }).0, expected.0);
+    // Weights that are all the same cancel, up to rounding.
+    let same = trained(Criterion { smoothing: 0.0, weights: Some(&even) }).1;
+    assert!((same.objective - expected.1.objective).abs() < 1e-3 * expected.1.objective);
+    // After a step on a smoothed loss, a score is what it was.
+    let mut worker = engine.worker(EVALUATION_BATCH);
+    let before = worker.score(&start(engine), &samples, &[5, 6, 7]);
+    let objective = Objective { criterion: smooth, ..plain.objective };
+    worker.load(&samples, &[0, 1]);
+    worker.step(&mut start(engine), plain.descent, &objective).unwrap();
+    assert_eq!(worker.score(&start(engine), &samples, &[5, 6, 7]), before);
 }

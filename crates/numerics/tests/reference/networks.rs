@@ -5,7 +5,7 @@ use crate::floats::Floats;
 use crate::reference::Reference;
 use formant_numerics::{
     CATALOGUE, Convolution, Cpu, Descent, EVALUATION_BATCH, Engine, Family, Model, NetworkSpec,
-    Norm, Objective, Part, Rng, Samples, Sgd, Shape, Stem, Stream, Worker,
+    Norm, Objective, Optimiser, Part, Rng, Samples, Shape, Stem, Stream, Worker,
 };
 
 const CLASSES: usize = 5;
@@ -39,7 +39,7 @@ fn batch(reference: &Reference, model: &Model, samples: &Floats, size: usize) ->
 /// One step of a worker, from a model: so large a step that it shows the gradient and not how weights are
 /// rounded.
 fn step(worker: &mut dyn Worker, samples: &Floats, batch: &[u32], from: &Model) -> (f64, Model) {
-    let descent = Descent { sgd: Sgd::plain(1.0), part: Part::All };
+    let descent = Descent { optimiser: Optimiser::sgd(1.0), part: Part::All };
     let mut model = from.clone();
     worker.begin();
     worker.load(samples, batch);

@@ -5,8 +5,9 @@ use crate::floats::Floats;
 use crate::reference::Reference;
 use core::num::NonZeroU32;
 use formant_numerics::{
-    Cpu, Descent, Engine, Form, Length, Loss, Model, NetworkSpec, Norm, Objective, Part, Rng,
-    Samples, Scope, Sgd, Shape, Spectral, Stream, Term, Weighted, softmax,
+    Cpu, Criterion, Descent, Engine, Form, Length, Loss, Model, Moments, NetworkSpec, Norm,
+    Objective, Optimiser, Part, Rng, Rule, Samples, Scope, Shape, Spectral, Stream, Term, Weighted,
+    softmax,
 };
 
 const FORMS: [Form; 4] = [Form::Normalized, Form::Raw, Form::Generalized, Form::Complex];
@@ -83,7 +84,7 @@ impl Pair {
 
 /// One plain step over all parameters.
 fn one_step(objective: Objective<'_>) -> Steps<'_> {
-    let descent = Descent { sgd: Sgd::plain(0.1), part: Part::All };
+    let descent = Descent { optimiser: Optimiser::sgd(0.1), part: Part::All };
     Steps { objective, descent, count: 1, gradient: 2e-6 }
 }
 
@@ -101,11 +102,20 @@ fn losses_agree() {
         Loss::Shifted { shift: &shift },
         Loss::Guided { weight: 1.5, targets: &targets },
     ];
+    let weights = [0.25, 3.0, 1.0, 1.5];
+    let criteria = [
+        Criterion::PLAIN,
+        Criterion { smoothing: 0.1, weights: None },
+        Criterion { smoothing: 0.0, weights: Some(&weights) },
+        Criterion { smoothing: 0.4, weights: Some(&weights) },
+    ];
     for loss in losses {
-        for part in PARTS {
-            let mut steps = one_step(Objective { loss, terms: &[] });
-            steps.descent.part = part;
-            pair.check(&format!("{loss:?}, {part:?}"), &steps);
+        for criterion in criteria {
+            for part in PARTS {
+                let mut steps = one_step(Objective { loss, criterion, terms: &[] });
+                steps.descent.part = part;
+                pair.check(&format!("{loss:?}, {criterion:?}, {part:?}"), &steps);
+            }
         }
     }
 }
@@ -188,20 +198,31 @@ fn terms_on_every_second_step_agree() {
 
 #[test]
 fn all_settings_of_the_optimiser_agree_on_all_parts() {
-    let plain = Sgd::plain(0.05);
+    let plain = Optimiser::sgd(0.05);
+    let ahead = Rule::Sgd { momentum: 0.9, nesterov: true };
+    // Adam divides a gradient by its size: where there is next to none, the quotient is that of two
+    // roundings, unless more than those is added to the divisor.
+    let moments = Moments { epsilon: 1e-2, ..Moments::default() };
+    let adam = Optimiser { rule: Rule::Adam(moments), ..Optimiser::sgd(0.01) };
     let settings = [
-        Sgd { momentum: 0.9, ..plain },
-        Sgd { weight_decay: 0.1, ..plain },
-        Sgd { clip: Some(0.2), ..plain },
-        Sgd { clip: Some(1e6), ..plain },
-        Sgd { momentum: 0.5, weight_decay: 0.01, clip: Some(0.5), ..plain },
+        Optimiser { rule: Rule::momentum(0.9), ..plain },
+        Optimiser { weight_decay: 0.1, ..plain },
+        Optimiser { clip: Some(0.2), ..plain },
+        Optimiser { clip: Some(1e6), ..plain },
+        Optimiser { rule: Rule::momentum(0.5), weight_decay: 0.01, clip: Some(0.5), ..plain },
+        Optimiser { rule: ahead, ..plain },
+        Optimiser { rule: ahead, weight_decay: 0.01, clip: Some(0.5), ..plain },
+        adam,
+        Optimiser { weight_decay: 0.1, clip: Some(0.5), ..adam },
+        Optimiser { rule: Rule::AdamW(moments), weight_decay: 0.5, ..adam },
+        Optimiser { rule: Rule::AdamW(moments), weight_decay: 0.5, clip: Some(0.5), ..adam },
     ];
     for (pair, gradient) in [(Pair::mlp(), 2e-6), (Pair::resnet(), 5e-5)] {
-        for sgd in settings {
+        for optimiser in settings {
             for part in PARTS {
-                let (objective, descent) = (Objective::CROSS_ENTROPY, Descent { sgd, part });
+                let (objective, descent) = (Objective::CROSS_ENTROPY, Descent { optimiser, part });
                 let steps = Steps { objective, descent, count: 3, gradient };
-                pair.check(&format!("{sgd:?}, {part:?}"), &steps);
+                pair.check(&format!("{optimiser:?}, {part:?}"), &steps);
             }
         }
     }

@@ -4,7 +4,8 @@ use crate::floats::Floats;
 use formant_data::Images;
 use formant_numerics::{
     BatchPlan, Batches, Cpu, Descent, EVALUATION_BATCH, Engine, Meter, Model, NetworkSpec,
-    Normalisation, Objective, Part, Patience, Phase, Rng, Samples, Sgd, Shape, Stream, Tally,
+    Normalisation, Objective, Optimiser, Part, Patience, Phase, Rng, Rule, Samples, Shape, Stream,
+    Tally,
 };
 
 const SHAPE: Shape = Shape::new(3, 16, 16);
@@ -32,8 +33,13 @@ fn trained(samples: &dyn Samples) -> (Model, Meter, Tally) {
     let (train, batch, epochs, patience) = (&all[3..], 8, 2, Patience::Epochs);
     let mut rng = Rng::new(3, Stream::Test, 0, 0);
     let mut batches = Batches::new(BatchPlan { samples, train, batch, epochs, patience }, &mut rng);
-    let sgd = Sgd { learning_rate: 0.05, momentum: 0.9, weight_decay: 1e-3, clip: Some(1.0) };
-    let descent = Descent { sgd, part: Part::All };
+    let optimiser = Optimiser {
+        weight_decay: 1e-3,
+        clip: Some(1.0),
+        rule: Rule::momentum(0.9),
+        ..Optimiser::sgd(0.05)
+    };
+    let descent = Descent { optimiser, part: Part::All };
     let mut phase = Phase { batches: &mut batches, descent, objective: Objective::CROSS_ENTROPY };
     let mut worker = engine.worker(EVALUATION_BATCH);
     let meter = worker.train(&mut model, &mut phase).unwrap();

@@ -16,7 +16,7 @@ fn it_reaches_both_phases_and_draws_anew_in_each() {
         assert_ne!(a.pms(), b.pms(), "{method}");
         // Only the personal phase: the generic model is the plain one's.
         let mut half = case(method, AUGMENTED).plan();
-        half.methods[0].shared.first.augment = Augmentation::NONE;
+        half.methods[0].shared.base.augment = Augmentation::NONE;
         let mut c = ByHand::new(&half);
         c.round();
         assert_eq!(a.gm(), c.gm(), "{method}");
@@ -29,7 +29,7 @@ fn what_is_scored_is_not_augmented() {
     let still = |network| {
         case("name = \"fedavg\"", network).plan_with(|plan| {
             for method in &mut plan.methods {
-                method.shared.first.sgd.learning_rate = 0.0;
+                method.shared.base.optimiser.learning_rate = 0.0;
             }
         })
     };

@@ -34,7 +34,7 @@ fn printed(folder: &Folder) -> String {
 #[test]
 fn a_method_stops_with_a_reason_when_nobody_is_left() {
     let mut plan = plan_of(&["name = \"ditto\"", "name = \"fedavg\""], DENSE);
-    plan.methods[0].shared.first.sgd.learning_rate = ABSURD;
+    plan.methods[0].shared.base.optimiser.learning_rate = ABSURD;
     let folder = Folder::new();
     folder.run(&plan).unwrap();
     let events = folder.events();
@@ -77,7 +77,7 @@ fn a_failed_shared_phase_takes_back_what_it_did_to_the_state() {
 #[test]
 fn a_personal_phase_that_diverges_costs_only_the_personal_model() {
     let mut plan = plan_of(&["name = \"ditto\""], DENSE);
-    plan.methods[0].personal.first.sgd.learning_rate = ABSURD;
+    plan.methods[0].personal.base.optimiser.learning_rate = ABSURD;
     plan.checkpoint_every = 1;
     let folder = Folder::new();
     folder.run_until(&plan, 0, 2);

@@ -53,7 +53,7 @@ fn less_is_kept_where_less_is_asked_for_or_fits() {
 #[test]
 fn a_method_that_was_stopped_keeps_what_it_had() {
     let mut plan = plan_of(&["name = \"ditto\""], DENSE);
-    plan.methods[0].shared.first.sgd.learning_rate = 1e30;
+    plan.methods[0].shared.base.optimiser.learning_rate = 1e30;
     let folder = Folder::new();
     folder.run(&plan).unwrap();
     let place = folder.file(MODELS).join("ditto");

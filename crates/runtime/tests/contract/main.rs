@@ -19,5 +19,6 @@ mod separation;
 mod sgd;
 mod spoiler;
 mod standard;
+mod training;
 
 formant_testing::contract_suite!(standard::subjects());

@@ -252,7 +252,7 @@ fn pulled_towards(
     lambda: f32,
 ) -> Model {
     let mut worker = plan.engine.worker(64);
-    let (stream, phase) = (Stream::PersonalPhase, plan.methods[0].personal);
+    let (stream, phase) = (Stream::PersonalPhase, plan.methods[0].personal.clone());
     let mut local = lend(plan, &mut *worker, Turn { client, round, stream, phase });
     let mut w_p = start.clone();
     local.sgd(&mut w_p, &[lambda * Term::Proximal { anchor: &anchor.parameters }]).unwrap();

@@ -19,7 +19,7 @@ fn models(plan: &RunPlan) -> Vec<(formant_numerics::Model, Vec<formant_numerics:
 fn the_shared_phase_leaves_the_personal_models_alone() {
     let shared_rate = |method: &str, factor: f32| {
         let mut plan = plan_of(&[method], WITH_BUFFERS);
-        plan.methods[0].shared.first.sgd.learning_rate *= factor;
+        plan.methods[0].shared.base.optimiser.learning_rate *= factor;
         models(&plan)
     };
     // In the first round no personal model has heard of an aggregate yet: Ditto pulls towards the

@@ -33,8 +33,8 @@ fn failures(folder: &Folder, case: &Case) -> Vec<Failure> {
 pub fn training_that_diverges_is_an_event(subject: &Subject) {
     for case in subject.cases() {
         let plan = case.plan_with(|p| {
-            p.methods[0].shared.first.sgd.learning_rate = ABSURD;
-            p.methods[0].personal.first.sgd.learning_rate = ABSURD;
+            p.methods[0].shared.base.optimiser.learning_rate = ABSURD;
+            p.methods[0].personal.base.optimiser.learning_rate = ABSURD;
         });
         let folder = Folder::new();
         folder.run(&plan).unwrap();

@@ -31,7 +31,7 @@ pub fn the_personal_phase_leaves_the_generic_model_alone(subject: &Subject) {
         let plan = case.plan();
         let slow = models(&plan);
         let fast = models(&case.plan_with(|p| {
-            p.methods[0].personal.first.sgd.learning_rate *= 2.0;
+            p.methods[0].personal.base.optimiser.learning_rate *= 2.0;
         }));
         for (slow, fast) in slow.iter().zip(&fast) {
             assert_eq!(slow.generic, fast.generic, "{case:?}");

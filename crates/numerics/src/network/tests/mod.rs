@@ -6,3 +6,4 @@ mod initial;
 mod layers;
 mod networks;
 mod recipe;
+mod training;

@@ -4,13 +4,18 @@ use super::digest::{Fixture, Member};
 use super::recipe::{Samples, feature_seed, model};
 use crate::network::{Convolution, NetworkSpec, Norm, OutputGradient, Pass, Stem, Tape};
 use crate::{
-    CpuWorker, Descent, Model, Objective, Part, Sgd, Shape, Tensor, Worker, cross_entropy,
+    CpuWorker, Descent, Model, Objective, Optimiser, Part, Rule, Shape, Tensor, Worker,
+    cross_entropy,
 };
 use std::sync::Arc;
 
 /// The same numbers stand in `make.py`.
-const SGD: Sgd =
-    Sgd { learning_rate: 0.0625, momentum: 0.5, weight_decay: 0.03125, clip: Some(0.75) };
+const SGD: Optimiser = Optimiser {
+    learning_rate: 0.0625,
+    weight_decay: 0.03125,
+    clip: Some(0.75),
+    rule: Rule::momentum(0.5),
+};
 
 #[test]
 fn agree_with_pytorch() {
@@ -125,7 +130,7 @@ impl Case {
         worker.inputs.extend(&samples.inputs);
         worker.labels.extend(&samples.labels);
         worker.begin();
-        let descent = Descent { sgd: SGD, part: Part::All };
+        let descent = Descent { optimiser: SGD, part: Part::All };
         let mut groups = Vec::new();
         for _ in 0..2 {
             let loss = worker.step(&mut model, descent, &Objective::CROSS_ENTROPY).unwrap();

@@ -54,6 +54,12 @@ pub(super) fn model(layout: &Layout) -> Model {
     }
 }
 
+/// The labels of a batch.
+pub(super) fn labels(count: usize, classes: usize) -> Vec<u32> {
+    let bits = mixed("labels");
+    (0..count).map(|i| bits(i) % classes as u32).collect()
+}
+
 /// Inputs and labels of a batch.
 pub(super) struct Samples {
     pub(super) inputs: Vec<f32>,
@@ -64,11 +70,8 @@ impl Samples {
     /// PyTorch numbers its inputs sample by sample; ours are channel-major.
     pub(super) fn new(shape: Shape, n: usize, classes: usize) -> Self {
         let sample_major = values("inputs", n * shape.len());
-        let bits = mixed("labels");
-        Self {
-            inputs: transposed(&sample_major, n, shape.channels, shape.plane()),
-            labels: (0..n).map(|i| bits(i) % classes as u32).collect(),
-        }
+        let inputs = transposed(&sample_major, n, shape.channels, shape.plane());
+        Self { inputs, labels: labels(n, classes) }
     }
 
     pub(super) fn batch(&self) -> Batch<'_> {

@@ -3,19 +3,24 @@
 use super::forward::linear;
 use super::spectral::divergence;
 use super::{Description, Rows, wide};
-use formant_numerics::{Loss, Spectral, Term};
+use formant_numerics::{Criterion, Loss, Spectral, Term};
 
 /// The mean loss of a batch, and `∂/∂logits` of it.
-pub(super) fn loss(loss: &Loss<'_>, logits: &Rows, labels: &[u32]) -> (f64, Rows) {
+pub(super) fn loss(
+    loss: &Loss<'_>,
+    criterion: &Criterion<'_>,
+    logits: &Rows,
+    labels: &[u32],
+) -> (f64, Rows) {
     match *loss {
-        Loss::CrossEntropy => cross_entropy(logits, labels),
+        Loss::CrossEntropy => cross_entropy(criterion, logits, labels),
         Loss::Shifted { shift } => {
             let shifted =
                 |row: &Vec<f64>| row.iter().zip(wide(shift)).map(|(x, s)| x + s).collect();
-            cross_entropy(&logits.iter().map(shifted).collect(), labels)
+            cross_entropy(criterion, &logits.iter().map(shifted).collect(), labels)
         }
         Loss::Guided { weight, targets } => {
-            let (mut value, mut d_logits) = cross_entropy(logits, labels);
+            let (mut value, mut d_logits) = cross_entropy(criterion, logits, labels);
             let (classes, share) = (logits[0].len(), f64::from(weight) / labels.len() as f64);
             let rows = logits.iter().zip(targets.chunks_exact(classes));
             for ((row, target), d) in rows.zip(&mut d_logits) {
@@ -44,15 +49,24 @@ pub(super) fn log_softmax(row: &[f64]) -> Vec<f64> {
     row.iter().map(|x| x - log_sum).collect()
 }
 
-fn cross_entropy(logits: &Rows, labels: &[u32]) -> (f64, Rows) {
-    let n = labels.len() as f64;
+/// `−Σ_c t_c log p_c` over the whole batch, where the targets `t` come from the labels, their weights and
+/// the smoothing, divided by the labels' weights.
+fn cross_entropy(criterion: &Criterion<'_>, logits: &Rows, labels: &[u32]) -> (f64, Rows) {
+    let classes = logits[0].len();
+    let weights = criterion.weights.map_or(vec![1.0; classes], wide);
+    let counted: f64 = labels.iter().map(|label| weights[*label as usize]).sum();
+    let smoothing = f64::from(criterion.smoothing);
     let (mut value, mut d_logits) = (0.0, Vec::new());
     for (row, label) in logits.iter().zip(labels) {
-        let log_p = log_softmax(row);
-        value -= log_p[*label as usize] / n;
-        let mut d: Vec<f64> = log_p.iter().map(|log_p| log_p.exp() / n).collect();
-        d[*label as usize] -= 1.0 / n;
-        d_logits.push(d);
+        let mut targets: Vec<f64> =
+            weights.iter().map(|v| smoothing / classes as f64 * v).collect();
+        targets[*label as usize] += (1.0 - smoothing) * weights[*label as usize];
+        let total: f64 = targets.iter().sum();
+        let pairs: Vec<(f64, f64)> = log_softmax(row).into_iter().zip(targets).collect();
+        // 0 · ∞ = 0 for a class that is no target.
+        let losses = pairs.iter().filter(|(_, t)| *t != 0.0).map(|(log_p, t)| -t * log_p / counted);
+        value += losses.sum::<f64>();
+        d_logits.push(pairs.iter().map(|(log_p, t)| (total * log_p.exp() - t) / counted).collect());
     }
     (value, d_logits)
 }
@@ -85,8 +99,8 @@ impl Description {
                 let features = features.chunks_exact(self.network.features()).map(wide);
                 let features: Rows = features.collect();
                 let logits = |z: &Vec<f64>| linear(&w[weight.clone()], &w[bias.clone()], z);
-                let (value, d_logits) =
-                    cross_entropy(&features.iter().map(logits).collect(), labels);
+                let logits = features.iter().map(logits).collect();
+                let (value, d_logits) = cross_entropy(&Criterion::PLAIN, &logits, labels);
                 let mut gradient = vec![0.0; w.len()];
                 self.head_back(&features, &d_logits, &mut gradient);
                 (value, gradient)

@@ -4,8 +4,8 @@ use super::forward::Pass;
 use super::objective::{log_softmax, loss};
 use super::{Description, Rows, wide};
 use formant_numerics::{
-    Descent, EVALUATION_BATCH, Model, NumericsError, Objective, Output, Samples, Selection, Sgd,
-    Tally, Term, Weighted, Worker,
+    Descent, EVALUATION_BATCH, Model, Moments, NumericsError, Objective, Optimiser, Output, Rule,
+    Samples, Selection, Tally, Term, Weighted, Worker,
 };
 use std::sync::Arc;
 
@@ -16,7 +16,10 @@ pub(super) struct ReferenceWorker {
     labels: Vec<u32>,
     /// How much of a sample is its own, and the label of the rest.
     mixed: Option<(f32, Vec<u32>)>,
-    velocity: Vec<f64>,
+    /// Velocity, or Adam's mean.
+    first: Vec<f64>,
+    /// Adam's mean square.
+    second: Vec<f64>,
     /// Since the phase began.
     steps: u64,
     /// What was last looked at.
@@ -26,11 +29,12 @@ pub(super) struct ReferenceWorker {
 
 impl ReferenceWorker {
     pub(super) fn new(description: Arc<Description>) -> Self {
-        let velocity = vec![0.0; description.network.layout().parameters()];
+        let first = vec![0.0; description.network.layout().parameters()];
+        let second = first.clone();
         let (features, logits) = (Vec::new(), Vec::new());
         let (inputs, labels) = (Vec::new(), Vec::new());
         let mixed = None;
-        Self { description, inputs, labels, mixed, velocity, steps: 0, features, logits }
+        Self { description, inputs, labels, mixed, first, second, steps: 0, features, logits }
     }
 
     /// See [`Reference::margin`](super::Reference::margin).
@@ -40,13 +44,39 @@ impl ReferenceWorker {
         self.description.forward(&model.parameters, pass, &self.inputs).margin
     }
 
+    /// Where a step takes parameter `i`.
+    fn moved(&mut self, optimiser: &Optimiser, i: usize, w: f64, gradient: f64) -> f64 {
+        let (rate, decay) = (f64::from(optimiser.learning_rate), f64::from(optimiser.weight_decay));
+        match optimiser.rule {
+            Rule::Sgd { momentum, nesterov } => {
+                let (momentum, slope) = (f64::from(momentum), gradient + decay * w);
+                self.first[i] = momentum * self.first[i] + slope;
+                w - rate * if nesterov { slope + momentum * self.first[i] } else { self.first[i] }
+            }
+            Rule::Adam(moments) => self.adam(&moments, i, w, rate, gradient + decay * w),
+            Rule::AdamW(moments) => self.adam(&moments, i, w - rate * decay * w, rate, gradient),
+        }
+    }
+
+    fn adam(&mut self, moments: &Moments, i: usize, w: f64, rate: f64, slope: f64) -> f64 {
+        let Moments { mean, square, epsilon } = *moments;
+        self.first[i] = mean * self.first[i] + (1.0 - mean) * slope;
+        self.second[i] = square * self.second[i] + (1.0 - square) * slope * slope;
+        let steps = i32::try_from(self.steps).expect("few steps");
+        let first = self.first[i] / (1.0 - mean.powi(steps));
+        let second = self.second[i] / (1.0 - square.powi(steps));
+        w - rate * first / (second.sqrt() + epsilon)
+    }
+
     /// The objective on the batch and its gradient; running statistics follow.
     fn evaluate(&self, model: &mut Model, objective: &Objective<'_>) -> (f64, Vec<f64>) {
         let (network, w) = (&*self.description, &model.parameters);
         let passed = network.forward(w, Pass::Train(&mut model.buffers), &self.inputs);
-        let (mut value, mut d_logits) = loss(&objective.loss, passed.logits(), &self.labels);
+        let Objective { loss: scored_by, criterion, .. } = objective;
+        let scored = |labels: &[u32]| loss(scored_by, criterion, passed.logits(), labels);
+        let (mut value, mut d_logits) = scored(&self.labels);
         if let Some((share, partners)) = &self.mixed {
-            let (other, d_other) = loss(&objective.loss, passed.logits(), partners);
+            let (other, d_other) = scored(partners);
             let mix =
                 |own: f64, other: f64| f64::from(*share) * own + f64::from(1.0 - share) * other;
             value = mix(value, other);
@@ -76,7 +106,8 @@ fn narrow(rows: &Rows) -> Vec<f32> {
 
 impl Worker for ReferenceWorker {
     fn begin(&mut self) {
-        self.velocity.fill(0.0);
+        self.first.fill(0.0);
+        self.second.fill(0.0);
         self.steps = 0;
     }
 
@@ -105,7 +136,7 @@ impl Worker for ReferenceWorker {
     fn step(
         &mut self,
         model: &mut Model,
-        Descent { sgd, part }: Descent,
+        Descent { optimiser, part }: Descent,
         objective: &Objective<'_>,
     ) -> Result<f64, NumericsError> {
         for Weighted { term, .. } in acting(objective.terms) {
@@ -121,17 +152,10 @@ impl Worker for ReferenceWorker {
             return Err(NumericsError::Diverged { step: self.steps, what: "the objective" });
         }
         let range = self.description.network.layout().range(part);
-        clip(&sgd, &mut gradient[range.clone()]);
+        clip(&optimiser, &mut gradient[range.clone()]);
         for i in range {
             let w = f64::from(model.parameters[i]);
-            let slope = if sgd.is_plain() {
-                gradient[i]
-            } else {
-                let decayed = gradient[i] + f64::from(sgd.weight_decay) * w;
-                self.velocity[i] = f64::from(sgd.momentum) * self.velocity[i] + decayed;
-                self.velocity[i]
-            };
-            model.parameters[i] = (w - f64::from(sgd.learning_rate) * slope) as f32;
+            model.parameters[i] = self.moved(&optimiser, i, w, gradient[i]) as f32;
         }
         Ok(value)
     }
@@ -163,9 +187,9 @@ impl Worker for ReferenceWorker {
 }
 
 /// Shortens a gradient to the largest norm that is allowed.
-fn clip(sgd: &Sgd, gradient: &mut [f64]) {
+fn clip(optimiser: &Optimiser, gradient: &mut [f64]) {
     let norm = gradient.iter().map(|g| g * g).sum::<f64>().sqrt();
-    if let Some(clip) = sgd.clip.map(f64::from)
+    if let Some(clip) = optimiser.clip.map(f64::from)
         && norm > clip
     {
         for g in gradient {
