@@ -107,8 +107,8 @@ fn paces(plan: &RunPlan, effort: Effort, observer: &dyn Observer) -> Result<Pace
     let plain = MethodPlan {
         label: PLAIN.into(),
         method: Entry::of::<FedAvg>("").build(&toml::Table::new())?.method,
-        shared: first.shared,
-        personal: first.personal,
+        shared: first.shared.clone(),
+        personal: first.personal.clone(),
     };
     let mut measured = Vec::new();
     for method in std::iter::once(&plain).chain(&plan.methods) {
