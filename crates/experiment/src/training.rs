@@ -273,6 +273,7 @@ impl Training {
             augment: Augmentation::NONE,
             label_smoothing: self.label_smoothing as f32,
             class_weights: ClassWeights::settings(self.class_weights.as_ref()),
+            augment: Augmentation::NONE,
         };
         let schedule = RateSchedule { warmup: self.warmup, curve: self.schedule };
         PhasePlan { base, schedule, cost }

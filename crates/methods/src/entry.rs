@@ -22,6 +22,7 @@ use toml::{Table, Value};
 /// assert_eq!(ENTRY.documentation(), "My FedAvg.\n\n- client: FedAvg's");
 /// ```
 #[derive(Debug, Clone, Copy)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact by itself, and any may hold")]
 pub struct Entry {
     /// The name in an experiment.
     pub name: &'static str,

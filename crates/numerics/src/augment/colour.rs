@@ -38,15 +38,12 @@ fn grey(r: f32, g: f32, b: f32) -> f32 {
 
 /// Of an image in colour, or else the mean of its first channel, which is then the only one.
 fn mean_grey(planes: &mut Planes<'_>) -> f32 {
-    let (sum, len) = match planes.colours() {
-        Some([red, green, blue]) => {
-            let pixels = red.iter().zip(green.iter()).zip(blue.iter());
-            (pixels.map(|((r, g), b)| f64::from(grey(*r, *g, *b))).sum::<f64>(), red.len())
-        }
-        None => {
-            let plane = planes.of(0);
-            (plane.iter().map(|x| f64::from(*x)).sum(), plane.len())
-        }
+    let (sum, len) = if let Some([red, green, blue]) = planes.colours() {
+        let pixels = red.iter().zip(green.iter()).zip(blue.iter());
+        (pixels.map(|((r, g), b)| f64::from(grey(*r, *g, *b))).sum::<f64>(), red.len())
+    } else {
+        let plane = planes.of(0);
+        (plane.iter().map(|x| f64::from(*x)).sum(), plane.len())
     };
     (sum / len as f64) as f32
 }

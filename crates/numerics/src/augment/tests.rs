@@ -1,3 +1,5 @@
+mod obvious;
+
 use super::*;
 use crate::{BatchPlan, Batches, Patience, Rng, Samples, Stream, samples::Raw};
 
@@ -83,9 +85,9 @@ fn seen(samples: &dyn Samples, index: u32, draw: Draw) -> Vec<f32> {
     out
 }
 
-fn turned(degrees: f64) -> Option<[f32; 2]> {
+fn turned(degrees: f64) -> Draw {
     let (sin, cos) = degrees.to_radians().sin_cos();
-    Some([sin as f32, cos as f32])
+    Draw { turn: Some([sin as f32, cos as f32]), ..nothing() }
 }
 
 /// Two rows of three pixels, from black, which is -1, to white, which is 4.
@@ -115,7 +117,7 @@ fn crops_flips_and_cutouts_of_a_small_image_are_as_by_hand() {
 fn a_quarter_turn_is_counter_clockwise_and_a_half_turn_reverses() {
     let square = Pictures::new(Shape::new(1, 2, 2), vec![0, 51, 102, 153], &[Normalisation::NONE]);
     let fifths = |degrees| -> Vec<i32> {
-        let out = seen(&square, 0, Draw { turn: turned(degrees), ..nothing() });
+        let out = seen(&square, 0, turned(degrees));
         out.iter().map(|x| (5.0 * x).round() as i32).collect()
     };
     // 0 1      1 3
@@ -125,7 +127,7 @@ fn a_quarter_turn_is_counter_clockwise_and_a_half_turn_reverses() {
     assert_eq!(fifths(-90.0), [2, 0, 3, 1]);
     // By 45 degrees, the pixels of the result come from straight above, right of, left of and below the centre,
     // 0.7071 away: halfway between two pixels, and by 0.2071 of a pixel outside, where it is black.
-    let out = seen(&square, 0, Draw { turn: turned(45.0), ..nothing() });
+    let out = seen(&square, 0, turned(45.0));
     let outside = 0.5f32.sqrt() - 0.5;
     let [above, left] = [0.5 * (0.0 + 0.2), 0.5 * (0.0 + 0.4)].map(|x| x * (1.0 - outside));
     let [below, right] = [0.5 * (0.4 + 0.6), 0.5 * (0.2 + 0.6)].map(|x| x * (1.0 - outside));
@@ -155,87 +157,6 @@ fn colours_of_a_pixel_are_as_torchvision_has_them() {
     close([1.0, 1.0, 2.0], [0.03702, 1.0, 0.43702, 0.0, 0.83702, 0.0783]);
     // One after the other: (0.1, 0.2, 0.3), (0.5, 0, 0.1); mean grey 0.17117; then greys 0.17, 0.17.
     close([0.5, 0.0, 0.3], [0.171_158; 6]);
-}
-
-/// The same by the obvious way: an image that is padded, cut out, flipped, turned and coloured in turn.
-fn obvious(image: &Pictures, index: usize, draw: &Draw) -> Vec<f64> {
-    let Shape { channels, height, width } = image.shape;
-    let mut planes: Vec<Vec<Vec<f64>>> = (0..channels)
-        .map(|c| {
-            let byte = |y: i32, x: i32| -> f64 {
-                let inside = (0..height as i32).contains(&y) && (0..width as i32).contains(&x);
-                let at = (c * height + y.max(0) as usize) * width + x.max(0) as usize;
-                if inside { f64::from(image.sample(index)[at]) / 255.0 } else { 0.0 }
-            };
-            let cropped =
-                |y: usize, x: usize| byte(y as i32 + draw.shift[0], x as i32 + draw.shift[1]);
-            let row = |y| (0..width).map(move |x| cropped(y, x)).collect::<Vec<_>>();
-            let mut rows: Vec<Vec<f64>> = (0..height).map(row).collect();
-            if draw.flip {
-                rows.iter_mut().for_each(|row| row.reverse());
-            }
-            rows
-        })
-        .collect();
-    if let Some([sin, cos]) = draw.turn.map(|turn| turn.map(f64::from)) {
-        for plane in &mut planes {
-            let before = plane.clone();
-            let at = |y: i64, x: i64| -> f64 {
-                let row = usize::try_from(y).ok().and_then(|y| before.get(y));
-                let pixel = row.and_then(|row| usize::try_from(x).ok().and_then(|x| row.get(x)));
-                pixel.copied().unwrap_or(0.0)
-            };
-            for (y, row) in plane.iter_mut().enumerate() {
-                for (x, pixel) in row.iter_mut().enumerate() {
-                    let (mx, my) = ((width as f64 - 1.0) / 2.0, (height as f64 - 1.0) / 2.0);
-                    let (dx, dy) = (x as f64 - mx, y as f64 - my);
-                    let (fx, fy) = (cos * dx - sin * dy + mx, sin * dx + cos * dy + my);
-                    *pixel = 0.0;
-                    for (ky, kx) in [(0, 0), (0, 1), (1, 0), (1, 1)] {
-                        let (ny, nx) = (fy.floor() as i64 + ky, fx.floor() as i64 + kx);
-                        let weight =
-                            (1.0 - (fy - ny as f64).abs()) * (1.0 - (fx - nx as f64).abs());
-                        *pixel += weight * at(ny, nx);
-                    }
-                }
-            }
-        }
-    }
-    if let Some([brightness, contrast, saturation]) = draw.colour.map(|all| all.map(f64::from)) {
-        let grey = |planes: &[Vec<Vec<f64>>], y: usize, x: usize| match channels {
-            3 => 0.2989 * planes[0][y][x] + 0.587 * planes[1][y][x] + 0.114 * planes[2][y][x],
-            _ => planes[0][y][x],
-        };
-        let all = |planes: &mut Vec<Vec<Vec<f64>>>,
-                   change: &dyn Fn(&[Vec<Vec<f64>>], usize, usize, f64) -> f64| {
-            let before = planes.clone();
-            for plane in planes {
-                for (y, row) in plane.iter_mut().enumerate() {
-                    for (x, pixel) in row.iter_mut().enumerate() {
-                        *pixel = change(&before, y, x, *pixel).clamp(0.0, 1.0);
-                    }
-                }
-            }
-        };
-        all(&mut planes, &|_, _, _, v| brightness * v);
-        let places = (0..height).flat_map(|y| (0..width).map(move |x| (y, x)));
-        let mean = places.map(|(y, x)| grey(&planes, y, x)).sum::<f64>() / (height * width) as f64;
-        all(&mut planes, &|_, _, _, v| contrast * v + (1.0 - contrast) * mean);
-        if channels == 3 {
-            all(&mut planes, &|p, y, x, v| saturation * v + (1.0 - saturation) * grey(p, y, x));
-        }
-    }
-    for (plane, n) in planes.iter_mut().zip(&image.normalisation) {
-        for (y, row) in plane.iter_mut().enumerate() {
-            for (x, pixel) in row.iter_mut().enumerate() {
-                *pixel = (*pixel - f64::from(n.mean)) / f64::from(n.std);
-                if draw.hole[0].contains(&y) && draw.hole[1].contains(&x) {
-                    *pixel = 0.0;
-                }
-            }
-        }
-    }
-    planes.into_iter().flatten().flatten().collect()
 }
 
 #[test]
@@ -268,7 +189,7 @@ fn whatever_is_drawn_is_what_the_obvious_way_gives() {
             augmenter.begin_epoch();
             for index in 0..40 {
                 let draw = augmenter.draw(index, shape);
-                let expected = obvious(&bytes, index as usize, &draw);
+                let expected = obvious::seen(&bytes, index as usize, &draw);
                 let (a, b) =
                     (seen(&bytes, index, draw.clone()), seen(&values, index, draw.clone()));
                 let apart = |x: &[f32]| {

@@ -24,6 +24,7 @@ fn trained(
     samples: &dyn Samples,
     how: Augmentation,
     loss: Loss<'_>,
+    criterion: Criterion<'_>,
 ) -> (Model, f64) {
     let mut model = engine.network().init(&mut Rng::new(1, Stream::Test, 0, 0));
     let train: Vec<u32> = (1..11).collect();
@@ -33,7 +34,7 @@ fn trained(
     let mut augmenter = Augmenter::new(how, &rng);
     let mut batches = Batches::new(plan, &mut rng).augmented(&mut augmenter);
     let descent = Descent { optimiser: Optimiser::sgd(0.05), part: Part::All };
-    let objective = Objective { loss, criterion: Criterion::PLAIN, terms: &[] };
+    let objective = Objective { loss, criterion, terms: &[] };
     let mut phase = Phase { batches: &mut batches, descent, objective };
     let meter = engine.worker(12).train(&mut model, &mut phase).unwrap();
     assert_eq!((meter.steps, meter.samples), (6, 20));
@@ -53,25 +54,29 @@ fn both_engines_train_alike_on_augmented_samples() {
     let mixed = Augmentation { mixup: 1.0, ..moved };
     let alone = Augmentation { mixup: 0.4, ..Augmentation::NONE };
     let shift = [0.5, -0.25, 0.0, 1.0];
-    let cases: [(&dyn Samples, Augmentation, Loss<'_>); 6] = [
-        (&images, moved, Loss::CrossEntropy),
-        (&images, coloured, Loss::CrossEntropy),
-        (&images, mixed, Loss::CrossEntropy),
-        (&images, mixed, Loss::Shifted { shift: &shift }),
-        (&floats, mixed, Loss::CrossEntropy),
-        (&floats, alone, Loss::CrossEntropy),
+    let plain = Criterion::PLAIN;
+    let weights = [0.5, 2.0, 1.0, 1.5];
+    let picky = Criterion { smoothing: 0.1, weights: Some(&weights) };
+    let cases: [(&dyn Samples, Augmentation, Loss<'_>, Criterion<'_>); 7] = [
+        (&images, moved, Loss::CrossEntropy, plain),
+        (&images, coloured, Loss::CrossEntropy, plain),
+        (&images, mixed, Loss::CrossEntropy, plain),
+        (&images, mixed, Loss::Shifted { shift: &shift }, plain),
+        (&images, mixed, Loss::CrossEntropy, picky),
+        (&floats, mixed, Loss::CrossEntropy, plain),
+        (&floats, alone, Loss::CrossEntropy, plain),
     ];
-    for (samples, how, loss) in cases {
-        let (a, value) = trained(&cpu, samples, how, loss);
-        let (b, expected) = trained(&reference, samples, how, loss);
+    for (samples, how, loss, criterion) in cases {
+        let (a, value) = trained(&cpu, samples, how, loss, criterion);
+        let (b, expected) = trained(&reference, samples, how, loss, criterion);
         assert!((value - expected).abs() < 1e-4, "{how:?}: {value} {expected}");
         let pairs = a.parameters.iter().zip(&b.parameters);
         let apart = pairs.map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
         assert!(apart < 1e-4, "{how:?}: {apart}");
         // It makes a difference, and the same one each time.
-        let plain = trained(&cpu, samples, Augmentation::NONE, loss);
-        assert_ne!(plain.0, a, "{how:?}");
-        assert_eq!(trained(&cpu, samples, how, loss).0, a, "{how:?}");
+        let as_they_are = trained(&cpu, samples, Augmentation::NONE, loss, criterion);
+        assert_ne!(as_they_are.0, a, "{how:?}");
+        assert_eq!(trained(&cpu, samples, how, loss, criterion).0, a, "{how:?}");
     }
 }
 
