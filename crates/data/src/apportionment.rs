@@ -76,7 +76,7 @@ mod tests {
             lifted(&mut counts, min);
             counts
         };
-        assert_eq!(lift([0, 9, 7, 4], 3), [3, 7, 6, 4]);
+        assert_eq!(lift([0, 9, 7, 4], 3), [3, 6, 7, 4]);
         assert_eq!(lift([5, 5, 5, 5], 5), [5; 4]);
         assert_eq!(lift([0, 0, 2, 0], 1), [1, 0, 1, 0]);
     }
