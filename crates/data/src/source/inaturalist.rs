@@ -23,11 +23,15 @@ pub(crate) const FORMAT: Format = Format {
     },
 };
 
-/// The file of a part: `train2017.json`, or of another year, or of none.
+/// The file of a part: `train2017.json`, or of another year. A file of no year must look like one.
 fn listing<'s>(sight: &'s Sight, part: &str) -> Option<&'s str> {
+    let keys = ["info", "images", "annotations", "categories", "licenses"];
+    let looks =
+        |name: &str| Sight::of(&sight.path.join(name)).is_ok_and(|file| file.mentions(&keys));
     let is_it = |name: &&String| {
         let year = name.strip_prefix(part).and_then(|rest| rest.strip_suffix(".json"));
         year.is_some_and(|year| year.bytes().all(|byte| byte.is_ascii_digit()))
+            && (year != Some("") || looks(name))
     };
     sight.entries.iter().find(is_it).map(String::as_str)
 }

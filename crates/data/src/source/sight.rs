@@ -74,6 +74,12 @@ impl Sight {
         self.entries.binary_search_by(|entry| entry.as_str().cmp(name)).is_ok()
     }
 
+    /// Whether one of some words, in quotes, is near the beginning of a file.
+    pub(crate) fn mentions(&self, words: &[&str]) -> bool {
+        let start = String::from_utf8_lossy(&self.start);
+        words.iter().any(|word| start.contains(&format!("\"{word}\"")))
+    }
+
     /// The end of its name in small letters, without the dot and without `.gz`.
     pub(crate) fn extension(&self) -> String {
         let name = self.path.file_name().unwrap_or_default().to_string_lossy().to_lowercase();

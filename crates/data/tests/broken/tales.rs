@@ -88,6 +88,18 @@ fn an_absent_batch_is_named() {
 }
 
 #[test]
+fn a_json_file_beside_pictures_is_nothing_special() {
+    let folder = scratch();
+    for name in ["train/cats/0.png", "train/dogs/0.png", "test/cats/1.png", "test/dogs/1.png"] {
+        put(folder.path(), name, &picture(ImageFormat::Png, 3));
+    }
+    put(folder.path(), "train/notes.json", b"{\"by\": \"me\"}");
+    put(folder.path(), "train.json", b"{\"lr\": 0.1}");
+    let read = attempt(folder.path(), folder.path(), "a folder").unwrap();
+    assert_eq!((read.train.len(), read.test.len()), (2, 2));
+}
+
+#[test]
 #[cfg(unix)]
 fn links_that_lead_back_are_followed_once() {
     use std::os::unix::fs::symlink;

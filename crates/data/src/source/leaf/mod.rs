@@ -19,8 +19,10 @@ pub(crate) const FORMAT: Format = Format {
     name: "LEAF",
     summary: "train/*.json and test/*.json with users and their samples: user_data: {USER: {x, y}}",
     is_it: |sight| {
-        let below = sight.holds("train/").then(|| Sight::of(&sight.path.join("train")));
-        matches!(below, Some(Ok(train)) if train.entries.iter().any(is_json))
+        let keys = ["users", "num_samples", "user_data"];
+        let is_one = |file: PathBuf| Sight::of(&file).is_ok_and(|file| file.mentions(&keys));
+        sight.holds("train/")
+            && files(&sight.path.join("train")).is_ok_and(|files| files.into_iter().any(is_one))
     },
     open: |sight, options| {
         let train = open(&sight.path.join("train"), options)?;
@@ -37,9 +39,7 @@ fn open(folder: &Path, options: &SourceOptions) -> Result<Source, DataError> {
             "remove data.client, or set data.client = \"user\"",
         ));
     }
-    let sight = Sight::of(folder)?;
-    let names = sight.entries.iter().filter(|name| is_json(name));
-    let files: Vec<PathBuf> = names.map(|name| folder.join(name)).collect();
+    let files = files(folder)?;
     let (mut labels, mut people, mut length) = (Vec::new(), People::default(), None);
     for file in &files {
         let users = json::read(file, Users { keep: false })?;
@@ -64,8 +64,12 @@ fn open(folder: &Path, options: &SourceOptions) -> Result<Source, DataError> {
     })
 }
 
-fn is_json(name: &String) -> bool {
-    Path::new(name).extension().is_some_and(|end| end.eq_ignore_ascii_case("json"))
+/// The JSON files of a folder, in the order of their names.
+fn files(folder: &Path) -> Result<Vec<PathBuf>, DataError> {
+    let names = Sight::of(folder)?.entries;
+    let files = names.iter().map(|name| folder.join(name));
+    let is_json = |file: &PathBuf| file.extension().is_some_and(|end| end == "json");
+    Ok(files.filter(is_json).collect())
 }
 
 /// A square of 16x16 or more is a grey picture; all else are features.
