@@ -99,8 +99,9 @@ struct Csv {
 impl Csv {
     /// Reads the header.
     fn open(path: &Path) -> Result<Self, DataError> {
+        let delimiter = delimiter(path)?;
         let mut lines = Lines {
-            reader: reader(path, delimiter(path)?)?,
+            reader: reader(path, delimiter)?,
             record: ByteRecord::new(),
             path: path.into(),
             fields: None,
@@ -127,7 +128,7 @@ impl Csv {
             return Err(refusal(path.display(), found, "begin it with the names of the columns"));
         }
         let fields = lines.record.len();
-        Ok(Self { path: path.into(), delimiter: delimiter(path)?, names, places, fields })
+        Ok(Self { path: path.into(), delimiter, names, places, fields })
     }
 }
 
