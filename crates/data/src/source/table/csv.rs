@@ -48,8 +48,9 @@ pub(crate) fn is_folder(sight: &Sight) -> bool {
 }
 
 fn is_named_so(name: &str) -> bool {
-    let name = name.strip_suffix(".gz").unwrap_or(name);
-    name.ends_with(".csv") || name.ends_with(".tsv")
+    let name = Path::new(name.strip_suffix(".gz").unwrap_or(name));
+    let is = |end: &str| name.extension().is_some_and(|own| own.eq_ignore_ascii_case(end));
+    is("csv") || is("tsv")
 }
 
 /// The file of a part.

@@ -118,23 +118,19 @@ impl Roles {
         };
         let mut sorted: Vec<&String> = names.iter().collect();
         sorted.sort();
-        if let Some(pair) = sorted.windows(2).find(|pair| pair[0] == pair[1]) {
+        if let Some([name, ..]) = sorted.windows(2).find(|pair| pair[0] == pair[1]) {
             return Err(refusal(
                 table.origin(),
-                format!("two columns are called {:?}{}", pair[0], data_for_header(names)),
+                format!("two columns are called {name:?}{}", data_for_header(names)),
                 "give every column a name of its own",
             ));
         }
         let client = options.client.as_deref().map(|name| find(name, "data.client"));
         let client = client.transpose()?;
-        let excluded: Vec<usize> = match &options.schema {
-            // Somebody has chosen already.
-            Some(_) => Vec::new(),
-            None => {
-                let columns = options.exclude.iter().map(|name| find(name, "data.exclude"));
-                columns.collect::<Result<_, _>>()?
-            }
-        };
+        // Where there is a schema, somebody has chosen already.
+        let exclude = if options.schema.is_none() { options.exclude.as_slice() } else { &[] };
+        let excluded = exclude.iter().map(|name| find(name, "data.exclude"));
+        let excluded: Vec<usize> = excluded.collect::<Result<_, _>>()?;
         let label = match (&options.label, &options.schema) {
             (Some(name), None) => Some(find(name, "data.label")?),
             (Some(name), Some(_)) => place(name),
