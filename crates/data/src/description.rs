@@ -17,10 +17,6 @@ pub enum Values {
 
 impl Values {
     /// Whether samples are pixels.
-    #[expect(
-        clippy::trivially_copy_pass_by_ref,
-        reason = "serde hands over a reference to the field"
-    )]
     pub fn are_bytes(&self) -> bool {
         *self == Self::Bytes
     }

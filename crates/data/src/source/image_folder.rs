@@ -50,7 +50,7 @@ fn source(root: &Path, images: Vec<PathBuf>, options: &SourceOptions) -> Result<
     let files = Files { paths, skip_bad: options.skip_bad };
     let origin = root.display().to_string();
     let source = Source::new(origin, "image folder", files.paths.len(), labels, files);
-    Ok(Source { class_names, owners, names, ..source })
+    Ok(Source { class_names, names, owners, ..source })
 }
 
 /// The folder of the first level says whose an image is, if that is wanted.
@@ -84,13 +84,11 @@ fn open_parts(sight: &Sight, options: &SourceOptions) -> Result<Parts, DataError
         Some(test) => Some(test),
         None => training_part(&sight.path, Split::Validation, options)?,
     };
-    match train {
-        Some(train) => Ok(Parts { train, test }),
-        None => {
-            let whole = SourceOptions { split: Split::All, ..options.clone() };
-            Ok(Parts { train: by_name(&sight.path, &whole)?, test: None })
-        }
+    if let Some(train) = train {
+        return Ok(Parts { train, test });
     }
+    let whole = SourceOptions { split: Split::All, ..options.clone() };
+    Ok(Parts { train: by_name(&sight.path, &whole)?, test: None })
 }
 
 /// A part of a folder that has this part beside others.

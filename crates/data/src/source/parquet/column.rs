@@ -36,11 +36,11 @@ impl Kind {
         };
         match (physical, new) {
             (Type::BOOLEAN, _) => Ok(Self::Truth),
-            (Type::FLOAT | Type::DOUBLE, _) => Ok(Self::Number),
+            (Type::FLOAT | Type::DOUBLE, _)
+            | (Type::INT32 | Type::INT64, Some(LogicalType::Unknown)) => Ok(Self::Number),
             (Type::INT32 | Type::INT64, Some(LogicalType::Integer(int))) => {
                 Ok(if int.is_signed { Self::Number } else { Self::Unsigned })
             }
-            (Type::INT32 | Type::INT64, Some(LogicalType::Unknown)) => Ok(Self::Number),
             (Type::INT32 | Type::INT64, None) => match old {
                 Old::NONE | Old::INT_8 | Old::INT_16 | Old::INT_32 | Old::INT_64 => {
                     Ok(Self::Number)

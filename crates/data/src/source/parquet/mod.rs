@@ -22,7 +22,7 @@ pub(crate) const FORMAT: Format = Format {
     name: NAME,
     summary: "a .parquet file of rows, or of pictures as Hugging Face keeps them",
     is_it: |sight| sight.kind() == Some(super::Kind::Parquet),
-    open: |sight, options| open_parts(&[sight.path.clone()], &[], options),
+    open: |sight, options| open_parts(std::slice::from_ref(&sight.path), &[], options),
 };
 
 pub(crate) const FOLDER_FORMAT: Format = Format {
@@ -50,7 +50,7 @@ pub(crate) const FOLDER_FORMAT: Format = Format {
 };
 
 fn is_named_so(name: &str) -> bool {
-    name.ends_with(".parquet")
+    Path::new(name).extension().is_some_and(|end| end.eq_ignore_ascii_case("parquet"))
 }
 
 fn joined(folder: &Path, names: &[impl AsRef<str>]) -> Vec<PathBuf> {
@@ -60,7 +60,7 @@ fn joined(folder: &Path, names: &[impl AsRef<str>]) -> Vec<PathBuf> {
 /// The shards of a folder, or of the folder `data` in it.
 fn shards(sight: &Sight) -> (PathBuf, Vec<String>) {
     let of = |sight: &Sight| {
-        let names = sight.entries.iter().filter(|name| is_named_so(&name.to_lowercase()));
+        let names = sight.entries.iter().filter(|name| is_named_so(name));
         names.cloned().collect::<Vec<_>>()
     };
     let own = of(sight);
@@ -80,7 +80,7 @@ pub(crate) fn is_folder(sight: &Sight) -> bool {
 /// Opens a file, or the part of a folder that is wanted.
 pub(crate) fn open(sight: &Sight, options: &SourceOptions) -> Result<Source, DataError> {
     if !sight.is_folder() {
-        return open_files(&[sight.path.clone()], options);
+        return open_files(std::slice::from_ref(&sight.path), options);
     }
     let (folder, files) = shards(sight);
     let known = [Split::Train, Split::Validation, Split::Test];
@@ -147,7 +147,7 @@ impl Shards {
     }
 
     /// Where a column is in a file, and what it is.
-    fn leaf(&self, shard: &Shard, name: &str) -> Result<(usize, Kind), DataError> {
+    fn leaf(shard: &Shard, name: &str) -> Result<(usize, Kind), DataError> {
         let schema = shard.metadata().file_metadata().schema_descr();
         let leaves = || schema.columns().iter().enumerate();
         let own = leaves().find(|(_, leaf)| leaf.path().parts() == [name]);
@@ -217,7 +217,7 @@ impl Table for Shards {
     }
 
     fn check(&self, column: usize) -> Result<(), DataError> {
-        self.files.iter().try_for_each(|shard| self.leaf(shard, &self.names[column]).map(|_| ()))
+        self.files.iter().try_for_each(|shard| Self::leaf(shard, &self.names[column]).map(|_| ()))
     }
 
     fn class_names(&self, column: usize) -> Option<Vec<String>> {
@@ -237,7 +237,7 @@ impl Table for Shards {
     fn pass(&self, wanted: &[usize]) -> Result<Box<dyn Pass>, DataError> {
         let mut files = Vec::new();
         for shard in &self.files {
-            let leaves = wanted.iter().map(|&column| self.leaf(shard, &self.names[column]));
+            let leaves = wanted.iter().map(|&column| Self::leaf(shard, &self.names[column]));
             files.push((shard.clone(), leaves.collect::<Result<Vec<_>, _>>()?));
         }
         let names = wanted.iter().map(|&column| self.names[column].clone()).collect();
@@ -245,10 +245,12 @@ impl Table for Shards {
     }
 }
 
+/// A file, and which of its columns are wanted.
+type Wanted = (Arc<Shard>, Vec<(usize, Kind)>);
+
 /// A place in several files: all rows of all groups, batch by batch.
 struct Groups {
-    /// Files, and which of their columns are wanted.
-    files: Vec<(Arc<Shard>, Vec<(usize, Kind)>)>,
+    files: Vec<Wanted>,
     file: usize,
     group: usize,
     columns: Vec<Column>,
@@ -261,7 +263,7 @@ struct Groups {
 }
 
 impl Groups {
-    fn new(files: Vec<(Arc<Shard>, Vec<(usize, Kind)>)>) -> Self {
+    fn new(files: Vec<Wanted>) -> Self {
         Self { files, file: 0, group: 0, columns: Vec::new(), unread: 0, batch: 0, row: 0, done: 0 }
     }
 

@@ -10,22 +10,20 @@ const DEEPEST: usize = 32;
 /// A text within a page header; statistics hold the least and the largest value of a column.
 const MOST_TEXT: u64 = 64 << 20;
 
+/// Is told every number with the fields that lead there.
+pub(super) type Take<'t> = &'t mut dyn FnMut(&[i16], i64) -> Result<(), String>;
+
 /// A stream of the protocol.
 struct Walk<'w, R> {
     stream: R,
     /// Bytes that may follow.
     left: u64,
-    /// Is told every number and every length of a list (as -1), with the fields that lead there.
-    take: &'w mut dyn FnMut(&[i16], i64) -> Result<(), String>,
+    take: Take<'w>,
     path: Vec<i16>,
 }
 
 /// Looks through one structure of at most `most` bytes; gives its length.
-pub(super) fn walk(
-    stream: impl Read,
-    most: u64,
-    take: &mut dyn FnMut(&[i16], i64) -> Result<(), String>,
-) -> Result<u64, String> {
+pub(super) fn walk(stream: impl Read, most: u64, take: Take<'_>) -> Result<u64, String> {
     let mut walk = Walk { stream, left: most, take, path: Vec::new() };
     walk.structure(0)?;
     Ok(most - walk.left)

@@ -48,8 +48,9 @@ pub(crate) fn is_folder(sight: &Sight) -> bool {
 }
 
 fn is_named_so(name: &str) -> bool {
-    let name = name.strip_suffix(".gz").unwrap_or(name);
-    name.ends_with(".csv") || name.ends_with(".tsv")
+    let name = Path::new(name.strip_suffix(".gz").unwrap_or(name));
+    let is = |end: &str| name.extension().is_some_and(|own| own.eq_ignore_ascii_case(end));
+    is("csv") || is("tsv")
 }
 
 /// The file of a part.
@@ -99,8 +100,9 @@ struct Csv {
 impl Csv {
     /// Reads the header.
     fn open(path: &Path) -> Result<Self, DataError> {
+        let delimiter = delimiter(path)?;
         let mut lines = Lines {
-            reader: reader(path, delimiter(path)?)?,
+            reader: reader(path, delimiter)?,
             record: ByteRecord::new(),
             path: path.into(),
             fields: None,
@@ -127,7 +129,7 @@ impl Csv {
             return Err(refusal(path.display(), found, "begin it with the names of the columns"));
         }
         let fields = lines.record.len();
-        Ok(Self { path: path.into(), delimiter: delimiter(path)?, names, places, fields })
+        Ok(Self { path: path.into(), delimiter, names, places, fields })
     }
 }
 

@@ -116,41 +116,34 @@ impl Roles {
         let find = |name: &str, key: &str| {
             place(name).ok_or_else(|| missing(table, &format!("no column {name:?}"), key))
         };
-        for pair in {
-            let mut sorted: Vec<&String> = names.iter().collect();
-            sorted.sort();
-            sorted
-        }
-        .windows(2)
-        {
-            if pair[0] == pair[1] {
-                return Err(refusal(
-                    table.origin(),
-                    format!("two columns are called {:?}{}", pair[0], data_for_header(names)),
-                    "give every column a name of its own",
-                ));
-            }
+        let mut sorted: Vec<&String> = names.iter().collect();
+        sorted.sort();
+        if let Some([name, ..]) = sorted.windows(2).find(|pair| pair[0] == pair[1]) {
+            return Err(refusal(
+                table.origin(),
+                format!("two columns are called {name:?}{}", data_for_header(names)),
+                "give every column a name of its own",
+            ));
         }
         let client = options.client.as_deref().map(|name| find(name, "data.client"));
         let client = client.transpose()?;
-        let excluded: Vec<usize> = match &options.schema {
-            // Somebody has chosen already.
-            Some(_) => Vec::new(),
-            None => {
-                let columns = options.exclude.iter().map(|name| find(name, "data.exclude"));
-                columns.collect::<Result<_, _>>()?
-            }
-        };
+        // Where there is a schema, somebody has chosen already.
+        let exclude = if options.schema.is_none() { options.exclude.as_slice() } else { &[] };
+        let excluded = exclude.iter().map(|name| find(name, "data.exclude"));
+        let excluded: Vec<usize> = excluded.collect::<Result<_, _>>()?;
         let label = match (&options.label, &options.schema) {
             (Some(name), None) => Some(find(name, "data.label")?),
             (Some(name), Some(_)) => place(name),
             (None, Some(schema)) => place(&schema.label),
             (None, None) => {
                 let usual = |word: &&str| names.iter().position(|n| n.eq_ignore_ascii_case(word));
-                let found = LABELS.iter().find_map(|word| usual(&word));
-                let none =
-                    || missing(table, "no column that is known to hold labels", "data.label");
-                Some(found.ok_or_else(none)?)
+                let found = LABELS.iter().find_map(usual);
+                // Pictures can be predicted without labels.
+                if found.is_none() && wish == Wish::Features {
+                    let what = "no column that is known to hold labels";
+                    return Err(missing(table, what, "data.label"));
+                }
+                found
             }
         };
         if label.is_some() && label == client {
@@ -180,7 +173,7 @@ impl Roles {
             options.label.clone().or_else(|| options.schema.as_ref().map(|s| s.label.clone()));
         match self.label {
             Some(column) => table.columns()[column].clone(),
-            None => given.unwrap_or_default(),
+            None => given.unwrap_or_else(|| LABELS[0].to_owned()),
         }
     }
 }

@@ -34,14 +34,11 @@ impl Words {
                 &self.text
             }
         };
-        let id = match self.known.get(word) {
-            Some(id) => *id,
-            None => {
-                let id = self.known.len() as u32;
-                self.known.insert(word.to_owned(), id);
-                id
-            }
-        };
+        let next = self.known.len() as u32;
+        let id = self.known.get(word).copied().unwrap_or(next);
+        if id == next {
+            self.known.insert(word.to_owned(), id);
+        }
         self.of.push(id);
         true
     }
