@@ -3,7 +3,7 @@
 use crate::{FetchError, Remote};
 use md5::{Digest, Md5};
 use std::ffi::OsString;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -153,7 +153,10 @@ fn receive(
             }
         }
         416 => {
-            // There is nothing behind what is there already, although it is not the whole file.
+            // Nothing is behind what is there already: it is the whole file, or of no use.
+            if part.md5()? == remote.md5 {
+                return Ok(());
+            }
             part.cut(0)?;
             return Err(Setback::Refused(format!("it has no more than {have} bytes")));
         }
@@ -215,7 +218,10 @@ impl Part {
         let options =
             OpenOptions::new().create(true).truncate(false).read(true).write(true).open(&part);
         let file = options.map_err(|error| FetchError::file("write", &part, error))?;
-        file.try_lock().map_err(|_| FetchError::Busy { path: path.into() })?;
+        // Where files cannot be locked, nobody is kept out.
+        if let Err(TryLockError::WouldBlock) = file.try_lock() {
+            return Err(FetchError::Busy { path: path.into() });
+        }
         Ok(Self { file, path: part })
     }
 

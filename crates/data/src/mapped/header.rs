@@ -182,7 +182,13 @@ impl Header {
         }
         let header: Self = serde_json::from_slice(bytes)
             .map_err(|error| damaged(path, format!("its header cannot be read ({error})")))?;
-        header.data.check()?;
+        let shape = header.data.shape;
+        let extents = [shape.channels, shape.height, shape.width];
+        if extents.into_iter().try_fold(4_usize, usize::checked_mul).is_none() {
+            return Err(damaged(path, "its header claims samples beyond any memory".into()));
+        }
+        let unfit = |error| damaged(path, format!("its header does not fit together ({error})"));
+        header.data.check().map_err(unfit)?;
         header.check_sections(path, prefix.header_at)?;
         Ok(header)
     }

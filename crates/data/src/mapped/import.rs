@@ -7,7 +7,7 @@ use crate::share::file_error;
 use crate::source::{Parts, Wanted};
 use crate::{CatalogueEntry, DataError, Description, Progress, Reading};
 use std::ffi::OsString;
-use std::fs::{File, OpenOptions};
+use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use xxhash_rust::xxh3::{Xxh3, xxh3_128};
@@ -117,11 +117,14 @@ impl Draft {
             .write(true)
             .open(&path)
             .map_err(fail)?;
-        file.try_lock().map_err(|_| DataError::Input {
-            place: path.display().to_string(),
-            found: "another import writes it".into(),
-            remedy: format!("wait for it, or choose another name than {}", out.display()),
-        })?;
+        // Where files cannot be locked, nobody is kept out.
+        if let Err(TryLockError::WouldBlock) = file.try_lock() {
+            return Err(DataError::Input {
+                place: path.display().to_string(),
+                found: "another import writes it".into(),
+                remedy: format!("wait for it, or choose another name than {}", out.display()),
+            });
+        }
         let sets = [Region::from(PREFIX as u64), Region::from(PREFIX as u64)];
         let draft = Self { file, path, out: out.into(), sets, is_complete: false };
         draft.file.set_len(0).map_err(|source| draft.fail(source))?;

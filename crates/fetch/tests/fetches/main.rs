@@ -207,6 +207,23 @@ fn a_part_from_elsewhere_is_refused() {
 }
 
 #[test]
+fn a_whole_part_of_unknown_length_is_the_file() {
+    let (place, server) = (Place::new(), Server::new(&content(), &[Answer::Well]));
+    let known = published(&content(), Packing::Plain, &[&server]);
+    let [remote] = known.files else { panic!() };
+    let remote = Remote { bytes: None, ..*remote };
+    let known = Known { files: leak(Box::new([remote])), ..known };
+    fs::create_dir_all(place.file().parent().unwrap()).unwrap();
+    fs::write(place.part(), content()).unwrap();
+    place.fetch(&known).unwrap();
+    assert!(fs::read(place.file()).unwrap() == content());
+    assert_eq!(server.requests(), ["/sets/set.bin from 200000"]);
+    fs::write(place.file(), b"cut").unwrap();
+    place.fetch(&known).unwrap();
+    assert!(fs::read(place.file()).unwrap() == content());
+}
+
+#[test]
 fn refusals_are_reported() {
     for (answer, says) in [
         (Answer::Status(404), "the server answers with status 404"),
