@@ -1,9 +1,7 @@
 //! A client's own data, brought into what a server describes.
 #![expect(clippy::unwrap_used, reason = "what a test cannot do without, it may insist on")]
 
-use formant_data::{
-    Dataset, Description, Normalisation, OwnSplit, Reading, SourceOptions, Values,
-};
+use formant_data::{Dataset, Description, Normalisation, OwnSplit, Reading, SourceOptions, Values};
 use formant_numerics::Shape;
 use std::path::Path;
 use tempfile::TempDir;
@@ -74,11 +72,15 @@ fn rows_are_encoded_by_the_servers_columns() {
         std::fs::write(dir.path().join(name), text).unwrap();
         dir.path().join(name)
     };
-    let servers = write("all.csv", "a,b,y\n1,red,no\n3,blue,yes\n5,red,no\n7,blue,yes\n2,red,no\n6,blue,yes\n");
+    let servers = write(
+        "all.csv",
+        "a,b,y\n1,red,no\n3,blue,yes\n5,red,no\n7,blue,yes\n2,red,no\n6,blue,yes\n",
+    );
     let reading = Reading { test_fraction: 0.0, ..Reading::default() };
     let described = Dataset::read(&servers, &reading, &mut |_, _| {}).unwrap().description();
     // Other columns, another order, a colour that the server has never seen, a number that is missing.
-    let clients = write("mine.csv", "extra,y,b,a\n9,yes,green,3\n9,no,red,\n9,no,red,1\n9,yes,blue,2\n");
+    let clients =
+        write("mine.csv", "extra,y,b,a\n9,yes,green,3\n9,no,red,\n9,no,red,1\n9,yes,blue,2\n");
     let (dataset, data) = own(&described, &clients).unwrap();
     assert_eq!(dataset.description(), described);
     assert_eq!(data.size(formant_data::Split::All), 4);
@@ -98,7 +100,10 @@ fn what_the_federation_does_not_know_is_refused() {
     let dir = TempDir::new().unwrap();
     pictures(dir.path(), "wolf", 3, 1);
     let message = own(&described(&["dog", "cat"]), dir.path()).unwrap_err().to_string();
-    assert!(message.contains("\"wolf\"") && message.contains("hint: the federation has"), "{message}");
+    assert!(
+        message.contains("\"wolf\"") && message.contains("hint: the federation has"),
+        "{message}"
+    );
     let table = dir.path().join("t.csv");
     std::fs::write(&table, "a,y\n1,dog\n2,cat\n").unwrap();
     let message = own(&described(&["dog", "cat"]), &table).unwrap_err().to_string();

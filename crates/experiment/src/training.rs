@@ -270,7 +270,6 @@ impl Training {
                 clip: self.clip.map(|norm| norm as f32),
                 rule: self.optimiser.rule(),
             },
-            augment: Augmentation::NONE,
             label_smoothing: self.label_smoothing as f32,
             class_weights: ClassWeights::settings(self.class_weights.as_ref()),
             augment: Augmentation::NONE,

@@ -96,8 +96,11 @@ fn every_experiment_in_the_documents_can_be_run() {
     let zoo = Zoo::standard();
     let mut seen = 0;
     for page in PAGES {
-        for Block { text, .. } in blocks(&read(page)).iter().filter(|block| block.language == "toml") {
-            let mut table: Table = text.parse().unwrap_or_else(|error| panic!("{page}: {error}\n{text}"));
+        for Block { text, .. } in
+            blocks(&read(page)).iter().filter(|block| block.language == "toml")
+        {
+            let mut table: Table =
+                text.parse().unwrap_or_else(|error| panic!("{page}: {error}\n{text}"));
             // Parts of a file have no method.
             let method = Value::Table(Table::from_iter([("name".to_owned(), "fedavg".into())]));
             table.entry("method").or_insert(Value::Array(vec![method]));
@@ -123,7 +126,8 @@ fn what_the_readme_says_one_can_do_works() {
     let terminal = Terminal::with_digits();
     terminal.save(0, "digit.png");
     // Less of everything: what the commands mean is another test's business.
-    let short = ["--set", "rounds=1", "--set", "data.samples=1200", "--set", "network.name=logistic"];
+    let short =
+        ["--set", "rounds=1", "--set", "data.samples=1200", "--set", "network.name=logistic"];
     let mut folder = None;
     let readme = read("README.md");
     let use_it = readme.split("## Use it").nth(1).unwrap().split("\n## ").next().unwrap();

@@ -8,7 +8,8 @@ use std::process::{Child, Stdio};
 
 /// Pictures of three classes that a network can tell apart, of two sizes.
 fn photographs(folder: &Path, each: u32, from: u32) {
-    for (class, base) in [("cat", [200, 60, 60]), ("dog", [60, 200, 60]), ("horse", [60, 60, 200])] {
+    for (class, base) in [("cat", [200, 60, 60]), ("dog", [60, 200, 60]), ("horse", [60, 60, 200])]
+    {
         std::fs::create_dir_all(folder.join(class)).unwrap();
         for i in from..from + each {
             let side = if i % 5 == 0 { 24 } else { 16 };
@@ -90,7 +91,13 @@ fn every_command_of_the_guide_works_in_its_order() {
         }
     }
     finished("formant serve", server.unwrap());
-    for file in ["sheet.png", "map.svg", "runs/photos/report.html", "client-0.onnx", "anna/personal.safetensors"] {
+    for file in [
+        "sheet.png",
+        "map.svg",
+        "runs/photos/report.html",
+        "client-0.onnx",
+        "anna/personal.safetensors",
+    ] {
         assert!(terminal.path(file).is_file(), "{file}");
     }
 }

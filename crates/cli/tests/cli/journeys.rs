@@ -6,7 +6,7 @@
 mod examples;
 
 use crate::terminal::{Terminal, fate};
-use examples::{idx, leaf, listing, meta, npy, npz, picture, pickle, put};
+use examples::{idx, leaf, listing, meta, npy, npz, pickle, picture, put};
 use image::ImageFormat;
 use std::fmt::Write as _;
 use std::path::Path;
@@ -29,7 +29,9 @@ const fn journey(source: &'static str, asked: &'static str) -> Journey {
 
 /// The bytes of small images that get brighter with their class.
 fn shades(count: usize, size: usize) -> Vec<u8> {
-    (0..count).flat_map(|i| (0..size).map(move |k| (80 * (i % 3) + (i * 7 + k * 3) % 40) as u8)).collect()
+    (0..count)
+        .flat_map(|i| (0..size).map(move |k| (80 * (i % 3) + (i * 7 + k * 3) % 40) as u8))
+        .collect()
 }
 
 fn classes(count: usize) -> Vec<u8> {
@@ -50,7 +52,11 @@ fn make(folder: &Path) {
     for (part, count) in [("train", train), ("t10k", test)] {
         let images = idx(&[count as u32, 5, 4], &shades(count, 20));
         put(folder, &format!("idx/{part}-images-idx3-ubyte"), &images);
-        put(folder, &format!("idx/{part}-labels-idx1-ubyte"), &idx(&[count as u32], &classes(count)));
+        put(
+            folder,
+            &format!("idx/{part}-labels-idx1-ubyte"),
+            &idx(&[count as u32], &classes(count)),
+        );
     }
     let floats: Vec<u8> =
         shades(train, 6).iter().flat_map(|&x| (f32::from(x) / 50.0).to_le_bytes()).collect();
@@ -58,7 +64,11 @@ fn make(folder: &Path) {
     put(folder, "x.npy", &x);
     put(folder, "y.npy", &y);
     let images = npy("|u1", &[train, 4, 4, 3], &shades(train, 48));
-    put(folder, "images.npz", &npz(&[("images", images), ("labels", y)], CompressionMethod::Deflated));
+    put(
+        folder,
+        "images.npz",
+        &npz(&[("images", images), ("labels", y)], CompressionMethod::Deflated),
+    );
     let mut table = String::from("id,height,colour,site,kind\n");
     for i in 0..90 {
         let (height, colour) = (10.0 * (i % 3) as f64 + (i % 7) as f64, ["red", "blue", ""][i % 3]);
@@ -86,9 +96,21 @@ fn make(folder: &Path) {
 /// Runs what `init` has written, once undisturbed and once killed and resumed: the same bits.
 fn train(terminal: &Terminal) {
     let short = [
-        "run", "it.toml", "--quiet", "--method", "fedavg", "--method", "ditto", "--set",
-        "network.name=logistic", "--set", "rounds=30", "--set", "runtime.checkpoint_every=1",
-        "--set", "data.min_samples=4",
+        "run",
+        "it.toml",
+        "--quiet",
+        "--method",
+        "fedavg",
+        "--method",
+        "ditto",
+        "--set",
+        "network.name=logistic",
+        "--set",
+        "rounds=30",
+        "--set",
+        "runtime.checkpoint_every=1",
+        "--set",
+        "data.min_samples=4",
     ];
     let with = |out: &'static str| [&short[..], &["--out", out]].concat();
     terminal.succeed(&with("whole"));
@@ -127,10 +149,7 @@ fn every_format_goes_all_the_way() {
     let made = Terminal::new();
     make(&made.path("."));
     made.succeed(&["data", "import", "pictures", "pictures.formant"]);
-    made.write(
-        "small.toml",
-        "[data]\nsamples = 240\nclients = 3\n[[method]]\nname = \"fedavg\"\n",
-    );
+    made.write("small.toml", "[data]\nsamples = 240\nclients = 3\n[[method]]\nname = \"fedavg\"\n");
     made.succeed(&["data", "export", "small.toml", "--out", "shares"]);
     for Journey { source, more, asked } in journeys {
         for old in ["it.toml", "whole", "cut", "model.onnx"] {
@@ -142,7 +161,9 @@ fn every_format_goes_all_the_way() {
         made.succeed(&["data", "show", "it.toml"]);
         train(&made);
         let of_client = ["whole", "--method", "ditto", "--client", "0"];
-        made.succeed(&[&["export"], &of_client[..], &["--format", "onnx", "--out", "model.onnx"]].concat());
+        made.succeed(
+            &[&["export"], &of_client[..], &["--format", "onnx", "--out", "model.onnx"]].concat(),
+        );
         let answer = made.succeed(&[&["predict"], &of_client[..], &[asked]].concat());
         assert!(answer.stdout.lines().count() > 1, "{source}: {}", answer.stdout);
     }
