@@ -93,7 +93,8 @@ mod tests {
         }
         assert!(pages.len() > 20 && pages.iter().any(|page| page.contains("mine sweep --method")));
         for page in pages {
-            assert!(!page.contains("formant "), "{page}");
+            // What ends in it is a file.
+            assert!(!page.replace(".formant ", "").contains("formant "), "{page}");
         }
     }
 }

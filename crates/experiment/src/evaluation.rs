@@ -5,9 +5,18 @@ use formant_methods::schema::{Default as Preset, Key, Kind};
 use formant_numerics::{Measures, Metric};
 use formant_runtime::Scored;
 use serde::{Deserialize, Serialize};
+use toml::{Table, Value};
 
-pub(crate) const SECTION: Section =
-    Section::new("evaluation", "When and on what the models are scored.", KEYS);
+pub(crate) const SECTION: Section = Section {
+    complete,
+    ..Section::new("evaluation", "When and on what the models are scored.", KEYS)
+};
+
+/// What everybody has need not be written, so that logs and keys of results stay what they were.
+fn complete(table: &mut Table) {
+    let plain = Value::Array(vec![Metric::Accuracy.word().into()]);
+    table.retain(|key, value| key != "metrics" || *value != plain);
+}
 
 const KEYS: &[Key] = &[
     key(

@@ -178,7 +178,7 @@ mod tests {
     use crate::{ClassWeights, Moments, Optimiser};
     use core::time::Duration;
     use formant_data::{Partition, Skew};
-    use formant_numerics::{Augmentation, Convolution, Norm, Size, Stem};
+    use formant_numerics::{Augmentation, Convolution, Measures, Metric, Norm, Size, Stem};
     use formant_runtime::Curve;
     use std::collections::HashSet;
 
@@ -222,6 +222,8 @@ mod tests {
         residual.devices.samples_per_second = Some(5.0);
         (residual.links.up, residual.links.down) = (Some(Rate(1.0)), Some(Rate(2.0)));
         residual.runtime.threads = Some(2);
+        residual.evaluation.metrics = Measures::new(vec![Metric::MacroF1]).unwrap();
+        residual.evaluation.patience = Some(5);
         let mut dense = Settings::default();
         dense.data.partition = Partition::Pathological { classes_per_client: 2 };
         dense.data.skew = Skew::Rotation { skew_strength: 30.0 };

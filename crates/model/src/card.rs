@@ -112,7 +112,8 @@ impl Card {
     /// The card as it is written: with the oldest version that can hold it.
     pub(crate) fn versioned(&self) -> Self {
         let plain = self.values.are_bytes() && self.schema.is_none();
-        Self { format: if plain { PIXELS_ALONE } else { FORMAT }, ..self.clone() }
+        let least = if plain { PIXELS_ALONE } else { FORMAT };
+        Self { format: self.format.max(least), ..self.clone() }
     }
 
     /// What samples have to be for the model.

@@ -153,7 +153,12 @@ impl Predictor {
             let batch = Batch { inputs: &inputs, labels: &no_labels[..count] };
             let output = self.network.forward(Pass::Eval(&self.model), &batch, &mut work);
             for (logits, row) in output.logits.chunks(classes).zip(rows.chunks_mut(classes)) {
-                probabilities(logits, row);
+                // Beyond all bounds there is nothing to choose between, whatever the shares would be.
+                if logits.iter().all(|x| x.is_finite()) {
+                    probabilities(logits, row);
+                } else {
+                    row.fill(f64::NAN);
+                }
             }
         }
     }

@@ -6,7 +6,7 @@
 mod examples;
 
 use crate::terminal::{Terminal, fate};
-use examples::{idx, leaf, listing, meta, npy, npz, pickle, picture, put};
+use examples::{idx, leaf, listing, meta, npy, npz, parquet, pickle, picture, put};
 use image::ImageFormat;
 use std::fmt::Write as _;
 use std::path::Path;
@@ -63,7 +63,7 @@ fn make(folder: &Path) {
     let (x, y) = (npy("<f4", &[train, 6], &floats), npy("|u1", &[train], &classes(train)));
     put(folder, "x.npy", &x);
     put(folder, "y.npy", &y);
-    let images = npy("|u1", &[train, 4, 4, 3], &shades(train, 48));
+    let images = npy("|u1", &[train, 5, 5, 3], &shades(train, 75));
     put(
         folder,
         "images.npz",
@@ -76,6 +76,7 @@ fn make(folder: &Path) {
         writeln!(table, "{i},{height},{colour},{site},{kind}").unwrap();
     }
     put(folder, "trees.csv", table.as_bytes());
+    put(folder, "trees.parquet", &parquet(60));
     for batch in 1..=5_u8 {
         put(folder, &format!("cifar/data_batch_{batch}"), &pickle("labels", &classes(12)));
     }
@@ -140,6 +141,7 @@ fn every_format_goes_all_the_way() {
             more: &["--label", "kind", "--client", "site", "--exclude", "id"],
             ..journey("trees.csv", "trees.csv")
         },
+        journey("trees.parquet", "trees.parquet"),
         journey("cifar", "cifar"),
         journey("leaf", "leaf"),
         journey("inat", "inat"),

@@ -200,7 +200,10 @@ fn packed(folder: &str, files: &[(String, Vec<u8>)]) -> Vec<u8> {
 
 /// One or more of every format.
 pub(crate) fn examples() -> Vec<Example> {
-    [of_idx(), of_numpy(), of_shares(), of_cifar(), of_trees()].into_iter().flatten().collect()
+    [of_idx(), of_numpy(), of_shares(), of_cifar(), of_rows(), of_trees()]
+        .into_iter()
+        .flatten()
+        .collect()
 }
 
 fn of_idx() -> Vec<Example> {
@@ -340,6 +343,65 @@ fn of_cifar() -> Vec<Example> {
                 tar(&[member(0, "cifar-100-python/train"), member(1, "cifar-100-python/test")])
             })]),
         },
+    ]
+}
+
+const ROWS: &str =
+    "height,colour,kind\n1.5,red,ash\n2,blue,beech\n,red,ash\n4,,beech\n5,blue,ash\n";
+
+/// A Parquet file of so many rows.
+pub(crate) fn parquet(count: usize) -> Vec<u8> {
+    use parquet::data_type::{ByteArray, ByteArrayType, DoubleType};
+    use parquet::file::writer::SerializedFileWriter;
+    let schema = "message rows { required double height; required binary label (UTF8); }";
+    let schema = parquet::schema::parser::parse_message_type(schema).unwrap();
+    let mut bytes = Vec::new();
+    let mut writer =
+        SerializedFileWriter::new(&mut bytes, schema.into(), Default::default()).unwrap();
+    let mut rows = writer.next_row_group().unwrap();
+    let mut column = rows.next_column().unwrap().unwrap();
+    let heights: Vec<f64> =
+        (0..count).map(|i| (i * 7 % 5) as f64 + 10.0 * (i % 2) as f64).collect();
+    column.typed::<DoubleType>().write_batch(&heights, None, None).unwrap();
+    column.close().unwrap();
+    let kinds: Vec<ByteArray> =
+        (0..count).map(|i| ByteArray::from(["ash", "beech"][i % 2])).collect();
+    let mut column = rows.next_column().unwrap().unwrap();
+    column.typed::<ByteArrayType>().write_batch(&kinds, None, None).unwrap();
+    column.close().unwrap();
+    rows.close().unwrap();
+    writer.close().unwrap();
+    bytes
+}
+
+/// Tables, and what is made of data by an import.
+fn of_rows() -> Vec<Example> {
+    let imported = || {
+        let folder = scratch();
+        let (table, out) = (folder.path().join("rows.csv"), folder.path().join("rows.formant"));
+        put(folder.path(), "rows.csv", ROWS.replace("kind", "label").as_bytes());
+        formant_data::import(
+            table.to_str().unwrap(),
+            None,
+            &out,
+            &formant_data::Reading::default(),
+            &mut |_, _| {},
+        )
+        .unwrap();
+        fs::read(out).unwrap()
+    };
+    let labelled = || ROWS.replace("kind", "label").into_bytes();
+    let example = |format, open, files| Example { format, name: format, open, files: named(files) };
+    vec![
+        example("CSV", "rows.csv", vec![("rows.csv", labelled())]),
+        example("CSV folder", "", vec![("train.csv", labelled()), ("test.csv", labelled())]),
+        example("Parquet", "rows.parquet", vec![("rows.parquet", parquet(4))]),
+        example(
+            "Parquet folder",
+            "",
+            vec![("train-0.parquet", parquet(4)), ("test-0.parquet", parquet(4))],
+        ),
+        example("formant", "rows.formant", vec![("rows.formant", imported())]),
     ]
 }
 
