@@ -403,6 +403,9 @@ pub(crate) struct OriginArgs {
     /// Width and height to which pictures are brought, such as 64x64
     #[arg(long, value_name = "WIDTHxHEIGHT")]
     pub(crate) size: Option<String>,
+    /// Normalise pixels as this known dataset is published, such as cifar10 [default: by the data]
+    #[arg(long, value_name = "DATASET")]
+    pub(crate) normalisation: Option<String>,
     /// Share of each class that becomes the global test set, of data that have none [default: 0.2]
     #[arg(long, value_name = "SHARE")]
     pub(crate) test_fraction: Option<f64>,

@@ -52,7 +52,7 @@ mod tests {
             for remote in known.files {
                 match remote.packing {
                     Packing::Members(members) => {
-                        fetched.extend(members.iter().map(ToString::to_string))
+                        fetched.extend(members.iter().map(ToString::to_string));
                     }
                     _ => fetched.push(format!("{}/{}", remote.folder, remote.file)),
                 }

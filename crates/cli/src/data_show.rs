@@ -53,7 +53,7 @@ fn pictures(args: &ShowArgs, federation: &Federation) -> anyhow::Result<()> {
         match show::sheet(federation, rows)? {
             Some(picture) => files::write(path, &picture, Synced::Content)?,
             None => {
-                note!("note: no sheet is written: the samples are rows of numbers, not pictures")
+                note!("note: no sheet is written: the samples are rows of numbers, not pictures");
             }
         }
     }

@@ -23,7 +23,7 @@ pub(crate) fn join(args: &JoinArgs, zoo: &Zoo) -> anyhow::Result<ExitCode> {
         server,
         identity,
         source: match &args.data {
-            Some(path) => Source::Own { path: path.clone(), reading: own(args, path)? },
+            Some(path) => Source::Own { path: path.clone(), reading: Box::new(own(args, path)?) },
             None => Source::Rehearse { dir: args.data_dir.clone() },
         },
         zoo: zoo.clone(),

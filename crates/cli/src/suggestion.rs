@@ -28,6 +28,7 @@ impl OriginArgs {
             exclude: (!self.exclude.is_empty()).then(|| self.exclude.clone()),
             client: self.client.clone(),
             size: size.transpose().context("--size")?,
+            normalisation: self.normalisation.clone(),
             test_fraction: self.test_fraction,
             skip_bad: self.skip_bad.then_some(true),
             ..Origin::of(source)

@@ -52,10 +52,11 @@ impl Description {
             classes,
             is_test: vec![false; parts.train.len()],
             threads: reading.threads,
+            normalisation: None,
             remarks: Vec::new(),
         };
         let Outline { labels: [train, test], .. } = pour(poured, &mut memory, progress)?;
-        let client = split.divide(&train, test.len())?;
+        let client = split.divide(&train, test.len());
         let labels = [train, test].concat();
         let samples: Arc<dyn Samples> = match self.values {
             Values::Bytes => {
@@ -79,25 +80,18 @@ impl Description {
                 found,
                 remedy: format!("the federation has the classes {}", listed(&self.class_names)),
             };
-            match source.class_names() {
-                Some(names) => {
-                    let place = |name: &String| {
-                        let place = self.class_names.iter().position(|known| known == name);
-                        let unknown = || refuse(format!("it has the class {name:?}"));
-                        place.map(|place| place as u16).ok_or_else(unknown)
-                    };
-                    names.iter().map(place).collect()
-                }
-                None => {
-                    let count = self.class_names.len();
-                    let labels = source.labels()?;
-                    match labels.iter().position(|&label| usize::from(label) >= count) {
-                        None => Ok((0..=u16::MAX).take(count).collect()),
-                        Some(i) => {
-                            Err(refuse(format!("the label {} of {}", labels[i], source.name(i))))
-                        }
-                    }
-                }
+            if let Some(names) = source.class_names() {
+                let place = |name: &String| {
+                    let place = self.class_names.iter().position(|known| known == name);
+                    let unknown = || refuse(format!("it has the class {name:?}"));
+                    place.map(|place| place as u16).ok_or_else(unknown)
+                };
+                return names.iter().map(place).collect();
+            }
+            let (count, labels) = (self.class_names.len(), source.labels()?);
+            match labels.iter().position(|&label| usize::from(label) >= count) {
+                None => Ok((0..=u16::MAX).take(count).collect()),
+                Some(i) => Err(refuse(format!("the label {} of {}", labels[i], source.name(i)))),
             }
         };
         let of_train = of(&parts.train)?;
@@ -108,7 +102,7 @@ impl Description {
 
 impl OwnSplit {
     /// Which of the samples are which, of some to divide and some that are for testing.
-    fn divide(&self, labels: &[u16], tested: usize) -> Result<ClientData, DataError> {
+    fn divide(&self, labels: &[u16], tested: usize) -> ClientData {
         let mut held = Holding::default();
         for (i, &label) in (0u32..).zip(labels) {
             held.add(label, &[i]);
@@ -124,7 +118,7 @@ impl OwnSplit {
         let mut data = stratified(held, fractions, &mut rng);
         let first = labels.len() as u32;
         data.test.extend(first..first + tested as u32);
-        Ok(data)
+        data
     }
 }
 

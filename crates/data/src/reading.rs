@@ -3,8 +3,8 @@
 use crate::source::{Chunk, Classes, Parts, Source, Wanted};
 use crate::statistics::Statistics;
 use crate::{
-    CatalogueEntry, DataError, Dataset, Description, Floats, Images, Owners, Samples,
-    SourceOptions, Values,
+    CatalogueEntry, DataError, Dataset, Description, Floats, Images, Normalisation, Owners,
+    Samples, SourceOptions, Values,
 };
 use formant_numerics::{Rng, Stream};
 use std::path::Path;
@@ -23,6 +23,9 @@ pub struct Reading {
     pub options: SourceOptions,
     /// The share of each class that becomes the global test set, if the data have none.
     pub test_fraction: f64,
+    /// A dataset of the [`CATALOGUE`](crate::CATALOGUE) by whose published values pixels are normalised;
+    /// without it, by those of the training samples.
+    pub normalisation: Option<String>,
     /// Threads that decode.
     pub threads: usize,
     /// Bytes that samples may take in memory, if there is a limit.
@@ -32,7 +35,8 @@ pub struct Reading {
 impl Default for Reading {
     fn default() -> Self {
         let options = SourceOptions::default();
-        Self { options, test_fraction: TEST_FRACTION, threads: 1, memory: None }
+        let normalisation = None;
+        Self { options, test_fraction: TEST_FRACTION, normalisation, threads: 1, memory: None }
     }
 }
 
@@ -197,7 +201,32 @@ impl Parts {
             classes: self.classes()?,
             is_test,
             threads: reading.threads,
+            normalisation: self.published(wanted, reading.normalisation.as_deref())?,
             remarks: resized.into_iter().chain(tested).collect(),
+        })
+    }
+
+    /// The published values of a known dataset, if they fit.
+    fn published(
+        &self,
+        wanted: Wanted,
+        name: Option<&str>,
+    ) -> Result<Option<Vec<Normalisation>>, DataError> {
+        let Some(name) = name else { return Ok(None) };
+        let known = CatalogueEntry::named(name)?;
+        let fits = wanted.values.are_bytes() && known.shape.channels == wanted.shape.channels;
+        if fits {
+            return Ok(Some(known.normalisation.to_vec()));
+        }
+        Err(DataError::Plan {
+            key: "normalisation",
+            value: format!("{name:?}"),
+            remedy: format!(
+                "it has {} channels of pixels, and {} has samples of {}: leave it out",
+                known.shape.channels,
+                self.train.origin(),
+                wanted.shape
+            ),
         })
     }
 
@@ -230,6 +259,8 @@ pub(crate) struct Pouring<'p> {
     /// Which samples of the training part go to the test set.
     pub(crate) is_test: Vec<bool>,
     pub(crate) threads: usize,
+    /// By what samples are normalised, if not by what the training samples have.
+    pub(crate) normalisation: Option<Vec<Normalisation>>,
     /// What was decided that the data do not say.
     pub(crate) remarks: Vec<String>,
 }
@@ -240,7 +271,7 @@ pub(crate) fn pour(
     sink: &mut dyn Sink,
     progress: Progress<'_>,
 ) -> Result<Outline, DataError> {
-    let Pouring { parts, wanted, classes, is_test, threads, mut remarks } = pouring;
+    let Pouring { parts, wanted, classes, is_test, threads, normalisation, mut remarks } = pouring;
     let split_off = is_test.iter().filter(|is_test| **is_test).count();
     let given = parts.test.as_ref().map_or(0, Source::len);
     sink.expect([parts.train.len() - split_off, split_off + given], wanted);
@@ -271,7 +302,7 @@ pub(crate) fn pour(
             remedy: "give more data, or a smaller data.test_fraction".into(),
         });
     }
-    let known = parts.train.normalisation.clone();
+    let known = normalisation.or_else(|| parts.train.normalisation.clone());
     let schema = parts.train.schema().cloned();
     let normalisation =
         known.unwrap_or_else(|| poured.statistics.normalisation(wanted.values, schema.as_ref()));

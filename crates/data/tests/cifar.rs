@@ -124,16 +124,12 @@ fn all_forms_of_a_set_are_the_same() {
         ];
         for (folder, python, archive) in forms {
             let root = TempDir::new().unwrap();
-            let source = match &archive {
-                Some(archive) => {
-                    packed(&root.path().join(archive), folder, &files(python));
-                    root.path().join(archive)
-                }
-                None => {
-                    put(&root.path().join(folder), &files(python));
-                    root.path().join(folder)
-                }
-            };
+            let source = root.path().join(archive.as_deref().unwrap_or(folder));
+            if archive.is_some() {
+                packed(&source, folder, &files(python));
+            } else {
+                put(&source, &files(python));
+            }
             assert_same(&Dataset::load(name, Some(root.path())).unwrap(), &expected);
             assert_same(&read(&source), &expected);
             assert!(CatalogueEntry::named(name).unwrap().is_in(root.path()));

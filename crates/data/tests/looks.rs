@@ -82,7 +82,6 @@ shape    3x4x5 (channels x height x width)
 values   pixels from 0 to 255, mean ± deviation of a channel: {channel}, {channel}, {channel}
 classes  3 with 10 to 10 training samples: cat, dog, owl
 clients  2 exist: ann, bob
-note     no test set is given
 "
         )
     );

@@ -1,6 +1,5 @@
 //! Gathering a batch of skewed samples allocates nothing: it happens inside a training step.
 #![expect(unsafe_code, reason = "a global allocator that counts is an unsafe trait")]
-#![expect(clippy::unwrap_used, reason = "a test that cannot be set up should fail at once")]
 
 use formant_data::{Dataset, Federation, Partition, PartitionPlan, Skew};
 use std::alloc::{GlobalAlloc, Layout, System};

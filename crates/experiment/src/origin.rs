@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use toml::{Table, Value};
 
 /// The keys, for the table of `[data]`.
-pub(crate) const KEYS: [Key; 10] = [
+pub(crate) const KEYS: [Key; 11] = [
     key(
         SOURCE,
         Kind::Text,
@@ -54,6 +54,12 @@ pub(crate) const KEYS: [Key; 10] = [
         Kind::Form(&PIXELS),
         Preset::Unset,
         "width and height to which pictures are brought; unset: their own, or one that suits them",
+    ),
+    key(
+        "normalisation",
+        Kind::Text,
+        Preset::Unset,
+        "a known dataset whose published mean and deviation are used, such as \"cifar10\" for its images in other files; unset: those of the training samples",
     ),
     key(
         "test_fraction",
@@ -106,6 +112,9 @@ pub struct Origin {
     /// The size to which pictures are brought.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub size: Option<Pixels>,
+    /// A known dataset by whose published values samples are normalised; without it, by their own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub normalisation: Option<String>,
     /// Share of each class that becomes the global test set, of data that have none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub test_fraction: Option<f64>,
@@ -128,6 +137,7 @@ impl Origin {
             exclude: None,
             client: None,
             size: None,
+            normalisation: None,
             test_fraction: None,
             skip_bad: None,
             description: None,
@@ -174,6 +184,7 @@ impl Origin {
                 ..SourceOptions::default()
             },
             test_fraction: self.test_fraction.unwrap_or(TEST_FRACTION),
+            normalisation: self.normalisation.clone(),
             threads,
             memory: formant_runtime::available(),
         }
@@ -223,8 +234,17 @@ pub(crate) fn for_clients(
     seen: &Description,
 ) -> Result<(), ExperimentError> {
     let origin = &experiment.data.origin;
-    for key in [DIR, "label", "features", "exclude", "client", "size", "test_fraction", "skip_bad"]
-    {
+    for key in [
+        DIR,
+        "label",
+        "features",
+        "exclude",
+        "client",
+        "size",
+        "normalisation",
+        "test_fraction",
+        "skip_bad",
+    ] {
         data.remove(key);
     }
     // Where on the server a division lies is its own business; what it is called is not.

@@ -193,6 +193,7 @@ mod tests {
             exclude: Some(vec!["id".into()]),
             client: Some("folder".into()),
             size: Some(Pixels(Size { width: 3, height: 4 })),
+            normalisation: Some("cifar10".into()),
             test_fraction: Some(0.3),
             skip_bad: Some(true),
             description: Some(formant_data::description("cifar10").unwrap()),

@@ -79,6 +79,7 @@ fn data(origin: &Origin, glance: &Glance, clients: usize) -> String {
         ("label", origin.label.as_ref()),
         ("features", origin.features.as_ref()),
         ("client", origin.client.as_ref()),
+        ("normalisation", origin.normalisation.as_ref()),
     ];
     for (key, value) in texts {
         if let Some(value) = value {

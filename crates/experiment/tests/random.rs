@@ -103,6 +103,7 @@ prop_compose! {
             exclude,
             client,
             size: size.map(|(width, height)| Pixels(formant_numerics::Size { width, height })),
+            normalisation: None,
             test_fraction,
             skip_bad,
             description: described.map(|i| CATALOGUE[i].description()),

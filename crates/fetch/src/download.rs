@@ -3,6 +3,7 @@
 use crate::{FetchError, Remote};
 use md5::{Digest, Md5};
 use std::ffi::OsString;
+use std::fmt::Write as _;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
@@ -79,10 +80,9 @@ pub(crate) fn fetch(
                     return Ok(false);
                 }
                 Err(Setback::Disk(error)) => return Err(error.into()),
-                Err(Setback::Refused(reason)) => break reason,
                 // As long as more comes with every attempt, it goes on.
                 Err(Setback::Broken(_)) if part.length()? > farthest => farthest = part.length()?,
-                Err(Setback::Broken(reason)) => break reason,
+                Err(Setback::Broken(reason) | Setback::Refused(reason)) => break reason,
             }
         };
         reasons.push(format!("\n{address}: {reason}"));
@@ -280,5 +280,10 @@ fn md5_of(file: &mut File) -> std::io::Result<String> {
             Err(error) => return Err(error),
         }
     }
-    Ok(digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
+    let mut text = String::new();
+    for byte in digest.finalize() {
+        // Writing to a text cannot fail.
+        let _ = write!(text, "{byte:02x}");
+    }
+    Ok(text)
 }

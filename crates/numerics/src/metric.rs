@@ -56,7 +56,6 @@ impl Metric {
     }
 
     /// Whether it is the one that need not be named.
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks by reference")]
     pub fn is_accuracy(&self) -> bool {
         *self == Self::Accuracy
     }

@@ -139,9 +139,8 @@ impl Tally {
         }
         match metric {
             Metric::Accuracy => Some(self.right as f64 / self.samples as f64),
-            Metric::BalancedAccuracy if self.classes.is_empty() => None,
+            Metric::BalancedAccuracy | Metric::MacroF1 if self.classes.is_empty() => None,
             Metric::BalancedAccuracy => Some(balanced_accuracy(&self.classes)),
-            Metric::MacroF1 if self.classes.is_empty() => None,
             Metric::MacroF1 => Some(macro_f1(&self.classes)),
             Metric::Auroc => self.auroc(),
             Metric::CalibrationError => self.calibration.map(|calibration| calibration.error()),
@@ -240,7 +239,9 @@ mod tests {
             parts.push(tally);
         }
         let mut sum = Tally::default();
-        parts.into_iter().for_each(|part| sum.add(part));
+        for part in parts {
+            sum.add(part);
+        }
         let mut whole = Tally::default();
         whole.count(&logits, &labels, ALL);
         assert_eq!((sum.samples, sum.labels.len(), &sum.logits), (100, 100, &whole.logits));

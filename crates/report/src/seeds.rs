@@ -158,7 +158,8 @@ pub fn seed_table(rows: &[SeedRow]) -> String {
     let metrics = rows.first().map(|row| row.further.iter().map(|further| further.metric));
     for (place, metric) in metrics.into_iter().flatten().enumerate() {
         if place == 0 {
-            text += &format!("\n{}", heading(&["further metric", "method"]));
+            text.push('\n');
+            text += &heading(&["further metric", "method"]);
         }
         let figures = rows.iter().map(|row| {
             let row = &row.further[place];
@@ -198,7 +199,9 @@ fn lines(rows: &[SeedRow], figures: &[[Spread; 5]], metric: Metric, before: &str
             });
         }
     }
-    cells.into_iter().map(|cells| format!("| {before}{} |\n", cells.join(" | "))).collect()
+    cells
+        .iter()
+        .fold(String::new(), |text, cells| text + "| " + before + &cells.join(" | ") + " |\n")
 }
 
 /// The experiment without what may differ between repetitions.

@@ -11,6 +11,7 @@ use crate::{Evaluation, Failure, MethodLog, RunLog};
 /// otherwise: fractions from 0 to 1, absent where nothing was scored or the model had diverged; a best
 /// one is over rounds from 1 on, its first round if several tie.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub struct Row {
     /// Unique in the run.
     pub label: String,

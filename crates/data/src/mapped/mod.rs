@@ -187,6 +187,16 @@ impl Dataset {
     /// # Ok::<(), formant_data::DataError>(())
     /// ```
     pub fn open(path: &Path, reading: &Reading, progress: Progress<'_>) -> Result<Self, DataError> {
-        if Self::is_mapped(path) { open(path) } else { Self::read(path, reading, progress) }
+        match &reading.normalisation {
+            Some(name) if Self::is_mapped(path) => Err(DataError::Plan {
+                key: "normalisation",
+                value: format!("{name:?}"),
+                remedy: format!(
+                    "an imported file has its own: import the data again with --normalisation {name}"
+                ),
+            }),
+            None if Self::is_mapped(path) => open(path),
+            _ => Self::read(path, reading, progress),
+        }
     }
 }

@@ -8,8 +8,8 @@ const MOST_LINES: usize = 40;
 /// Class names that are listed on a line.
 const MOST_NAMES: usize = 20;
 
-/// What a dataset consists of: counts, shape, values, classes, clients that exist already, and what was decided
-/// about it that its files do not say. Of a table, its columns follow.
+/// What a dataset consists of: counts, shape, values, classes and clients that exist already. Of a table, its
+/// columns follow. What was decided that its files do not say stands under the table of its clients.
 pub fn overview(dataset: &Dataset) -> String {
     let mut lines = vec![
         (
@@ -23,7 +23,6 @@ pub fn overview(dataset: &Dataset) -> String {
     if let Some(owners) = &dataset.owners {
         lines.push(("clients", format!("{} exist: {}", owners.names.len(), listed(&owners.names))));
     }
-    lines.extend(dataset.remarks.iter().map(|remark| ("note", remark.clone())));
     let mut text = format!("{}\n", dataset.name);
     for (word, line) in lines {
         let _ = writeln!(text, "{word:8} {line}");
@@ -115,7 +114,7 @@ pub fn columns(dataset: &Dataset) -> Option<Vec<ColumnSummary>> {
     let summary = |(column, without): (&Column, usize)| {
         let own: Vec<Sum> = sums.by_ref().take(column.width()).collect();
         let categories = column.categories.as_ref().map(|names| {
-            let count = |sum: &Sum| sum.sum as usize;
+            let count = |sum: &Sum| sum.total as usize;
             names.iter().cloned().zip(own.iter().map(count)).collect()
         });
         let number = own.first().filter(|_| categories.is_none());
@@ -132,7 +131,7 @@ pub fn columns(dataset: &Dataset) -> Option<Vec<ColumnSummary>> {
 #[derive(Debug, Clone, Copy, Default)]
 struct Sum {
     count: f64,
-    sum: f64,
+    total: f64,
     squares: f64,
 }
 
@@ -141,14 +140,14 @@ impl Sum {
         if !value.is_nan() {
             let value = f64::from(value);
             self.count += 1.0;
-            self.sum += value;
+            self.total += value;
             self.squares += value * value;
         }
     }
 
     fn mean(&self) -> (f64, f64) {
         let count = self.count.max(1.0);
-        let mean = self.sum / count;
+        let mean = self.total / count;
         (mean, (self.squares / count - mean * mean).max(0.0).sqrt())
     }
 }

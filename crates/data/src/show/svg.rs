@@ -39,7 +39,7 @@ pub fn svg(federation: &Federation) -> String {
         (grid.left, grid.top, grid.right() - grid.left, grid.bottom() - grid.top);
     let _ = writeln!(
         body,
-        r##"<rect x="{left:.1}" y="{top:.1}" width="{wide:.1}" height="{high:.1}" fill="{}"/>"##,
+        r#"<rect x="{left:.1}" y="{top:.1}" width="{wide:.1}" height="{high:.1}" fill="{}"/>"#,
         colour(0.0)
     );
     for (shade, path) in &cells {

@@ -357,7 +357,7 @@ pub(crate) fn parquet(count: usize) -> Vec<u8> {
     let schema = parquet::schema::parser::parse_message_type(schema).unwrap();
     let mut bytes = Vec::new();
     let mut writer =
-        SerializedFileWriter::new(&mut bytes, schema.into(), Default::default()).unwrap();
+        SerializedFileWriter::new(&mut bytes, schema.into(), std::sync::Arc::default()).unwrap();
     let mut rows = writer.next_row_group().unwrap();
     let mut column = rows.next_column().unwrap().unwrap();
     let heights: Vec<f64> =

@@ -17,7 +17,8 @@ fn leak<T: ?Sized>(value: Box<T>) -> &'static T {
 }
 
 fn md5(bytes: &[u8]) -> &'static str {
-    let digits: String = Md5::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect();
+    let digits =
+        Md5::digest(bytes).iter().fold(String::new(), |digits, byte| format!("{digits}{byte:02x}"));
     leak(digits.into_boxed_str())
 }
 

@@ -39,7 +39,7 @@ pub enum Source {
         /// A file or a folder.
         path: PathBuf,
         /// How it is read.
-        reading: Reading,
+        reading: Box<Reading>,
     },
     /// Its share of the experiment's own dataset, divided as the simulator divides it.
     Rehearse {
@@ -101,7 +101,10 @@ pub async fn join(
         notices: notices.clone(),
         commands,
     };
-    std::thread::spawn(move || ended.send(waiting.run(begun)));
+    std::thread::spawn(move || {
+        // If nobody waits for it any more, it is of no use.
+        let _ = ended.send(waiting.run(begun));
+    });
     let connection = tokio::spawn(link.clone().run(orders));
     let outcome = until(end, &mut shutdown, &notices).await;
     connection.abort();

@@ -124,12 +124,11 @@ impl<'p> Client<'p> {
         let (samples, measures) =
             (&*self.plan.federation.dataset.train, &self.plan.evaluation.metrics);
         let (indices, detail) = (self.plan.scored(self.id), Detail::of(measures));
-        let tally = match model {
-            Some(model) => hand.worker.score(model, samples, indices, detail),
-            None => {
-                let classes = self.plan.engine.network().classes();
-                Tally::lost(samples, indices, classes, detail)
-            }
+        let tally = if let Some(model) = model {
+            hand.worker.score(model, samples, indices, detail)
+        } else {
+            let classes = self.plan.engine.network().classes();
+            Tally::lost(samples, indices, classes, detail)
         };
         let metrics = [Metric::Accuracy].into_iter().chain(measures.further());
         metrics.filter_map(|metric| Some((metric, tally.figure(metric)?))).collect()

@@ -46,9 +46,10 @@ fn finish(folder: &Folder) -> (Finish, Vec<usize>) {
 
 /// What the decision goes by.
 fn figure(evaluated: &Evaluated, personal: bool) -> f64 {
-    match personal {
-        true => evaluated.pm.as_ref().unwrap().weighted,
-        false => evaluated.gm.as_ref().unwrap().accuracy,
+    if personal {
+        evaluated.pm.as_ref().unwrap().weighted
+    } else {
+        evaluated.gm.as_ref().unwrap().accuracy
     }
 }
 

@@ -32,6 +32,7 @@ pub(crate) enum Request {
 
 /// From a client.
 #[derive(Serialize, Deserialize)]
+#[expect(clippy::large_enum_variant, reason = "one at a time is on its way")]
 pub(crate) enum Reply {
     Ready,
     Worked { record: JobRecord, upload: Option<Vec<u8>> },
