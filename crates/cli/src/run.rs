@@ -110,9 +110,12 @@ fn next(log: &RunLog, run_dir: &Path) -> String {
         model.is_file().then(|| pasteable(&model))
     });
     // Elsewhere than in the usual folder, the data would not be found by their name.
-    let is_near = log.started.config.get("data").is_none_or(|data| data.get("dir").is_none());
+    let data = log.started.config.get("data");
+    let is_near = data.is_none_or(|data| data.get("dir").is_none());
+    let source = data.and_then(|data| data.get("source")?.as_str());
+    let source = source.map_or_else(|| log.started.dataset.clone(), |path| pasteable(Path::new(path)));
     let predict = personal.filter(|_| is_near).map_or(String::new(), |model| {
-        format!("            formant evaluate {model} --data {}\n", log.started.dataset)
+        format!("            formant evaluate {model} --data {source}\n")
     });
     let text = format!(
         "
@@ -206,7 +209,7 @@ pub(crate) fn introduction(plan: &RunPlan) -> String {
     let header = &plan.header;
     let images: usize = header.clients.iter().flatten().map(|c| c.train).sum();
     format!(
-        "{}: {} on {} ({} parameters), {} clients with {} training images in all, {} rounds, {} thread{}",
+        "{}: {} on {} ({} parameters), {} clients with {} training samples in all, {} rounds, {} thread{}",
         header.name,
         match header.methods.len() {
             1 => header.methods[0].title.clone(),

@@ -154,7 +154,8 @@ impl Dataset {
 /// What data are called: their file or folder.
 pub(crate) fn name_of(path: &Path) -> String {
     let name = path.canonicalize().unwrap_or_else(|_| path.into());
-    name.file_name().unwrap_or_default().to_string_lossy().into_owned()
+    let name = if path.is_file() { name.file_stem() } else { name.file_name() };
+    name.unwrap_or_default().to_string_lossy().into_owned()
 }
 
 pub(crate) fn bytes_of(wanted: Wanted) -> u64 {
