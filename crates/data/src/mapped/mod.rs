@@ -147,7 +147,7 @@ pub(crate) fn open(path: &Path) -> Result<Dataset, DataError> {
 
 /// Compares all of an imported file with its checks; gives the dataset and the bytes that were read.
 pub fn check(path: &Path) -> Result<(Dataset, u64), DataError> {
-    if !path.is_dir() && !Dataset::is_mapped(path) {
+    if !Dataset::is_mapped(path) {
         // Says why it cannot be opened, if it cannot.
         File::open(path).map_err(|source| file_error("read", path, source))?;
         return Err(DataError::Input {

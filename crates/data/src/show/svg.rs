@@ -54,7 +54,7 @@ pub fn svg(federation: &Federation) -> String {
         "{}: {held} samples of {classes} classes over {clients} clients",
         escaped(&federation.dataset.name)
     );
-    let (width, height) = (grid.right() + 150.0, grid.bottom() + 60.0);
+    let (width, height) = ((grid.right() + 150.0).max(grid.left + 610.0), grid.bottom() + 60.0);
     format!(
         r##"<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0} {height:.0}" width="{width:.0}" height="{height:.0}" font-family="system-ui, sans-serif" font-size="{LETTER}" fill="#2b2f38">
 <rect width="100%" height="100%" fill="#ffffff"/>
