@@ -49,9 +49,15 @@ fn own(args: &JoinArgs, path: &Path) -> anyhow::Result<Reading> {
     std::fs::metadata(path).with_context(|| {
         format!("cannot read --data {}\nhint: name a file or a folder of yours", path.display())
     })?;
-    let options = SourceOptions { label: args.label.clone(), ..SourceOptions::default() };
+    let options = SourceOptions {
+        label: args.label.clone(),
+        images_key: args.features.clone(),
+        skip_bad: args.skip_bad,
+        ..SourceOptions::default()
+    };
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    Ok(Reading { options, threads, ..Reading::default() })
+    let memory = formant_runtime::available();
+    Ok(Reading { options, threads, memory, ..Reading::default() })
 }
 
 /// Where to connect, and as whom.
@@ -108,7 +114,7 @@ fn table(summary: &Summary) -> String {
     };
     let model = summary.model.as_deref().map_or(String::new(), |model| {
         let model = pasteable(model);
-        format!("model        {model}\n\nuse it       {} predict {model} IMAGE…\n", program::name())
+        format!("model        {model}\n\nuse it       {} predict {model} FILE…\n", program::name())
     });
     format!(
         "rounds       {}\ntest samples {}\npersonal     {}\ngeneric      {}\nfingerprint  {}\n{model}",

@@ -113,10 +113,17 @@ fn next(log: &RunLog, run_dir: &Path) -> String {
     let data = log.started.config.get("data");
     let is_near = data.is_none_or(|data| data.get("dir").is_none());
     let source = data.and_then(|data| data.get("source")?.as_str());
-    let source = source.map_or_else(|| log.started.dataset.clone(), |path| pasteable(Path::new(path)));
+    let source =
+        source.map_or_else(|| log.started.dataset.clone(), |path| pasteable(Path::new(path)));
     let predict = personal.filter(|_| is_near).map_or(String::new(), |model| {
         format!("            formant evaluate {model} --data {source}\n")
     });
+    if log.started.name != "quickstart" {
+        let (program, experiment) = (program::name(), pasteable(&run_dir.join("experiment.toml")));
+        return format!(
+            "\nnext        {program} data show {experiment}     who holds which labels\n"
+        );
+    }
     let text = format!(
         "
 next        formant run --set data.alpha=0.1        clients that differ more

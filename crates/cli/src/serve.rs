@@ -45,7 +45,7 @@ pub(crate) fn serve(args: &ServeArgs, zoo: &Zoo) -> anyhow::Result<ExitCode> {
         if model.is_file() {
             let model = pasteable(&model);
             writeln!(text, "model        {model}\n")?;
-            writeln!(text, "use it       {} predict {model} IMAGE…", program::name())?;
+            writeln!(text, "use it       {} predict {model} FILE…", program::name())?;
         }
         print(&text)?;
         Ok(if end.stopped.is_some() { ExitCode::FAILURE } else { ExitCode::SUCCESS })

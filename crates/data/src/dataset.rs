@@ -8,6 +8,7 @@ use crate::{
 use formant_numerics::{Samples, Shape};
 use std::path::Path;
 use std::sync::Arc;
+use xxhash_rust::xxh3::Xxh3;
 
 /// Training and test samples of the same shape and classes.
 #[derive(Debug, Clone)]
@@ -33,6 +34,9 @@ pub struct Dataset {
     /// What was decided about the data that its files do not say, for whoever runs an experiment on it.
     pub remarks: Vec<String>,
 }
+
+/// Samples of a part that a hash looks at.
+const LOOKED_AT: usize = 128;
 
 /// Whose samples these are: clients that exist already.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -88,6 +92,33 @@ impl Dataset {
             owners: None,
             remarks: Vec::new(),
         })
+    }
+
+    /// A hash of shape, classes, normalisation and labels, and of samples here and there, by which other data are
+    /// noticed; none without training samples.
+    pub fn check(&self) -> Option<String> {
+        if self.train.is_empty() {
+            return None;
+        }
+        let mut hash = Xxh3::new();
+        hash.update(format!("{} {:?}", self.shape, self.class_names).as_bytes());
+        let mut sample = vec![0.0; self.shape.len()];
+        for part in [&self.train, &self.test] {
+            for n in part.normalisation() {
+                hash.update(&n.mean.to_le_bytes());
+                hash.update(&n.std.to_le_bytes());
+            }
+            for i in 0..part.len() {
+                hash.update(&(part.label(i) as u16).to_le_bytes());
+            }
+            for i in (0..part.len()).step_by(part.len().div_ceil(LOOKED_AT).max(1)) {
+                part.gather(&[i as u32], &mut sample);
+                for value in &sample {
+                    hash.update(&value.to_le_bytes());
+                }
+            }
+        }
+        Some(format!("{:016x}", hash.digest()))
     }
 
     /// What is known of it without its samples.

@@ -2,7 +2,7 @@
 
 use crate::holding::Holding;
 use crate::images::Images;
-use crate::reading::{Memory, Outline, Pouring, name_of, pour};
+use crate::reading::{Memory, Outline, Pouring, bytes_of, name_of, pour};
 use crate::source::{Classes, Parts};
 use crate::split::stratified;
 use crate::{
@@ -45,6 +45,18 @@ impl Description {
         let options = SourceOptions { schema: self.schema.clone(), ..reading.options.clone() };
         let parts = Parts::open(path, &options)?;
         let classes = self.matched(&parts)?;
+        let size = parts.len() as u64 * bytes_of(Wanted { shape: self.shape, values: self.values });
+        if let Some(memory) = reading.memory.filter(|memory| size > *memory) {
+            return Err(DataError::Input {
+                place: path.display().to_string(),
+                found: format!(
+                    "its samples take {} MiB in memory, and {} MiB are free",
+                    size >> 20,
+                    memory >> 20
+                ),
+                remedy: "bring fewer samples".into(),
+            });
+        }
         let mut memory = Memory::default();
         let poured = Pouring {
             parts: &parts,
@@ -60,11 +72,11 @@ impl Description {
         let labels = [train, test].concat();
         let samples: Arc<dyn Samples> = match self.values {
             Values::Bytes => {
-                let pixels = memory.bytes.concat();
+                let pixels = joined(memory.bytes);
                 Arc::new(Images::new(self.shape, pixels, labels, &self.normalisation)?)
             }
             Values::Floats => {
-                let values = memory.floats.concat();
+                let values = joined(memory.floats);
                 Arc::new(Floats::new(self.shape, values, labels, &self.normalisation)?)
             }
         };
@@ -88,11 +100,22 @@ impl Description {
                 };
                 return names.iter().map(place).collect();
             }
-            let (count, labels) = (self.class_names.len(), source.labels()?);
-            match labels.iter().position(|&label| usize::from(label) >= count) {
-                None => Ok((0..=u16::MAX).take(count).collect()),
-                Some(i) => Err(refuse(format!("the label {} of {}", labels[i], source.name(i)))),
+            let labels = source.labels()?;
+            let most = labels.iter().max().map_or(0, |&label| usize::from(label) + 1);
+            // Where all names are numbers, a label is a name.
+            let are_numbers = self.class_names.iter().all(|name| name.parse::<u32>().is_ok());
+            let place = |label: u16| {
+                if are_numbers {
+                    self.class_names.iter().position(|name| name.parse() == Ok(label))
+                } else {
+                    Some(usize::from(label)).filter(|&label| label < self.class_names.len())
+                }
+            };
+            if let Some(i) = labels.iter().position(|&label| place(label).is_none()) {
+                return Err(refuse(format!("the label {} of {}", labels[i], source.name(i))));
             }
+            let places = (0..=u16::MAX).take(most);
+            Ok(places.map(|label| place(label).unwrap_or_default() as u16).collect())
         };
         let of_train = of(&parts.train)?;
         let of_test = parts.test.as_ref().map(of).transpose()?.unwrap_or_default();
@@ -120,6 +143,12 @@ impl OwnSplit {
         data.test.extend(first..first + tested as u32);
         data
     }
+}
+
+/// Both sets, one after the other.
+fn joined<T>([mut first, then]: [Vec<T>; 2]) -> Vec<T> {
+    first.extend(then);
+    first
 }
 
 /// The first names of a list.

@@ -336,8 +336,16 @@ impl Experiment {
     /// Changes by which the experiment says what files hold that it only names, so that a run that goes on later, and
     /// elsewhere, goes on with the same: the whole path and the hash of the file of a division.
     pub fn pins(&self) -> Result<Vec<Override>, ExperimentError> {
+        let mut pins = Vec::new();
+        let origin = &self.data.origin;
+        if origin.known().is_none()
+            && let Ok(path) = std::path::absolute(&origin.source)
+            && path.exists()
+        {
+            pins.push(Override::new(&[SECTION.name, "source"], path.display().to_string()));
+        }
         let Partition::File { partition_file: file, partition_hash } = &self.data.partition else {
-            return Ok(Vec::new());
+            return Ok(pins);
         };
         let path = std::path::absolute(file).unwrap_or_else(|_| file.clone());
         let hash = match partition_hash {
@@ -345,9 +353,8 @@ impl Experiment {
             Some(hash) => hash.clone(),
             None => division_hash(file)?,
         };
-        Ok(vec![
-            Override::new(&[SECTION.name, PARTITION_FILE], path.display().to_string()),
-            Override::new(&[SECTION.name, PARTITION_HASH], hash),
-        ])
+        pins.push(Override::new(&[SECTION.name, PARTITION_FILE], path.display().to_string()));
+        pins.push(Override::new(&[SECTION.name, PARTITION_HASH], hash));
+        Ok(pins)
     }
 }

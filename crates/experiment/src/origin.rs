@@ -214,6 +214,28 @@ impl Origin {
         if let Some(description) = &self.description {
             description.check()?;
         }
+        let said = [
+            ("label", self.label.is_some()),
+            ("features", self.features.is_some()),
+            ("exclude", self.exclude.is_some()),
+            ("client", self.client.is_some()),
+            ("size", self.size.is_some()),
+            ("normalisation", self.normalisation.is_some()),
+            ("test_fraction", self.test_fraction.is_some()),
+            ("skip_bad", self.skip_bad.is_some()),
+            (DESCRIPTION, self.description.is_some()),
+        ];
+        if let Some((key, _)) = said.into_iter().find(|(_, is_said)| *is_said)
+            && self.known().is_some()
+        {
+            let source = &self.source;
+            return Err(ExperimentError::combination(
+                format!(
+                    "`data.{key}` does nothing with the known dataset `data.source = \"{source}\"`"
+                ),
+                format!("remove it, or name the files themselves, such as ./{source}"),
+            ));
+        }
         Ok(())
     }
 }
@@ -234,19 +256,7 @@ pub(crate) fn for_clients(
     seen: &Description,
 ) -> Result<(), ExperimentError> {
     let origin = &experiment.data.origin;
-    for key in [
-        DIR,
-        "label",
-        "features",
-        "exclude",
-        "client",
-        "size",
-        "normalisation",
-        "test_fraction",
-        "skip_bad",
-    ] {
-        data.remove(key);
-    }
+    data.remove(DIR);
     // Where on the server a division lies is its own business; what it is called is not.
     if let Some(Value::String(file)) = data.get_mut("partition_file") {
         *file = Path::new(file).file_name().unwrap_or_default().to_string_lossy().into_owned();

@@ -126,6 +126,7 @@ impl Experiment {
             network: self.network.name.clone(),
             parameters: engine.network().layout().parameters(),
             dataset: dataset.name.clone(),
+            data_check: dataset.check(),
             split: self.evaluation.split.word().into(),
             metrics: self.evaluation.metrics.clone(),
             global_test: match self.evaluation.split {

@@ -95,9 +95,10 @@ prop_compose! {
         skip_bad in option::of(any::<bool>()),
         described in option::of(0..CATALOGUE.len()),
     ) -> Origin {
-        Origin {
+        let dir = dir.map(Into::into);
+        let all = Origin {
             source,
-            dir: dir.map(Into::into),
+            dir,
             label,
             features,
             exclude,
@@ -107,7 +108,9 @@ prop_compose! {
             test_fraction,
             skip_bad,
             description: described.map(|i| CATALOGUE[i].description()),
-        }
+        };
+        // Nothing more can be said of a known dataset.
+        if all.known().is_some() { Origin { dir: all.dir, ..Origin::of(all.source) } } else { all }
     }
 }
 

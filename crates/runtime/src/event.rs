@@ -253,6 +253,9 @@ pub struct RunStarted {
     pub parameters: usize,
     /// The dataset's name.
     pub dataset: String,
+    /// A hash of the data, as far as they are there: a run goes on with the same ones only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data_check: Option<String>,
     /// Which split is scored: `test` or `validation`.
     pub split: String,
     /// What models are scored by, the first for tables and rankings; absent if by accuracy alone.

@@ -46,6 +46,12 @@ pub(crate) struct JoinArgs {
     /// The column or array of --data that holds the labels
     #[arg(long, value_name = "NAME", requires = "data")]
     pub(crate) label: Option<String>,
+    /// The array of --data that holds the samples, in an .npz file
+    #[arg(long, value_name = "NAME", requires = "data")]
+    pub(crate) features: Option<String>,
+    /// Leave out pictures of --data that cannot be read
+    #[arg(long, requires = "data")]
+    pub(crate) skip_bad: bool,
     /// Take this client's share of the experiment's own dataset, as the simulator divides it
     #[arg(long, conflicts_with = "data")]
     pub(crate) rehearse: bool,

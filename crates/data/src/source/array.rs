@@ -15,6 +15,9 @@ use std::sync::Arc;
 /// The longest image: more would have to be read before anything can be said about it.
 const MOST_IMAGE_BYTES: usize = 256 << 20;
 
+/// The most samples of one array: more are claimed by nobody but a file that wants to fill the memory.
+const MOST_ROWS: usize = 1 << 27;
+
 /// How one number is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Element {
@@ -168,7 +171,7 @@ impl Array {
                 "give every image one label",
             ));
         }
-        let mut stream = self.bytes()?;
+        let mut stream = BufReader::new(self.bytes()?);
         let mut labels = Vec::new();
         let mut number = vec![0; self.element.size];
         for row in 0..count {
@@ -220,11 +223,11 @@ impl Array {
                 &format!("images may have {} MiB: make them smaller", MOST_IMAGE_BYTES >> 20),
             ));
         }
-        if self.len() == 0 || u32::try_from(self.len()).is_err() {
+        if self.len() == 0 || self.len() > MOST_ROWS {
             return Err(refusal(
                 &self.origin,
                 format!("it holds {} images", self.len()),
-                &format!("give between 1 and {} images", u32::MAX),
+                &format!("give between 1 and {MOST_ROWS} images"),
             ));
         }
         Ok(())

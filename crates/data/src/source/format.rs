@@ -134,8 +134,20 @@ impl Parts {
         Ok((Wanted { shape: Shape { channels, ..shape }, values }, None))
     }
 
-    /// The classes of both parts.
+    /// The classes of both parts, of which there are two or more.
     pub(crate) fn classes(&self) -> Result<Classes, DataError> {
+        let classes = self.all_classes()?;
+        match classes.names.as_slice() {
+            [] | [_] => Err(refusal(
+                self.train.origin(),
+                format!("all its samples are of one class, {:?}", classes.names.concat()),
+                "there is nothing to learn: give samples of two classes or more",
+            )),
+            _ => Ok(classes),
+        }
+    }
+
+    fn all_classes(&self) -> Result<Classes, DataError> {
         let train = &self.train;
         let most = |source: &Source| -> Result<usize, DataError> {
             Ok(source.labels()?.iter().max().map_or(0, |&label| usize::from(label) + 1))

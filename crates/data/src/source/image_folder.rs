@@ -87,6 +87,16 @@ fn open_parts(sight: &Sight, options: &SourceOptions) -> Result<Parts, DataError
     if let Some(train) = train {
         return Ok(Parts { train, test });
     }
+    let is_part = |name: &&String| part_words().contains(&&*name.to_lowercase());
+    let name = |entry: &String| entry.strip_suffix('/').map(ToOwned::to_owned);
+    let folders: Vec<String> = sight.entries.iter().filter_map(name).collect();
+    if let Some(found) = folders.iter().find(is_part) {
+        return Err(refusal(
+            sight.path.display(),
+            format!("{found} is one of its folders: {}", folders.join(", ")),
+            "keep train and test (or val) alone in it, or name a folder whose folders are classes",
+        ));
+    }
     let whole = SourceOptions { split: Split::All, ..options.clone() };
     Ok(Parts { train: by_name(&sight.path, &whole)?, test: None })
 }
@@ -119,16 +129,21 @@ fn by_name(root: &Path, options: &SourceOptions) -> Result<Source, DataError> {
 /// The words by which folders and arrays name a part.
 pub(crate) fn words(split: Split) -> &'static [&'static str] {
     match split {
-        Split::Train => &["train"],
+        Split::Train => &["train", "training"],
         Split::Validation => &["val", "validation", "valid"],
-        Split::Test => &["test"],
+        Split::Test => &["test", "testing"],
         Split::All => &[],
     }
 }
 
+/// All words that name a part.
+fn part_words() -> Vec<&'static str> {
+    [Split::Train, Split::Validation, Split::Test].map(words).concat()
+}
+
 /// `DIR/test` of a folder that holds nothing but `train`, `val` and `test`, else the folder itself.
 fn part(path: &Path, split: Split) -> Result<PathBuf, DataError> {
-    let known = [Split::Train, Split::Validation, Split::Test].map(words).concat();
+    let known = part_words();
     let mut folders = Vec::new();
     for entry in entries(path)? {
         if entry.is_dir() {

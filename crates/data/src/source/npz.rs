@@ -43,7 +43,22 @@ pub(crate) const FORMAT: Format = Format {
         };
         let train = open(&sight.path, &part(Split::Train))?;
         let test = has(Split::Test) && has(Split::Train);
-        let test = test.then(|| open(&sight.path, &part(Split::Test))).transpose()?;
+        // Arrays that are named are those of the training part; those of the test part are called alike.
+        let partner = |key: &Option<String>| match key {
+            None => Some(None),
+            Some(key) => {
+                let other = key.replace("train", "test");
+                let is_there = other != *key && entries.iter().any(|entry| entry.key == other);
+                is_there.then_some(Some(other))
+            }
+        };
+        let options = part(Split::Test);
+        let test = match (partner(&options.images_key), partner(&options.labels_key)) {
+            (Some(images_key), Some(labels_key)) if test => {
+                Some(open(&sight.path, &SourceOptions { images_key, labels_key, ..options })?)
+            }
+            _ => None,
+        };
         Ok(Parts { train, test })
     },
 };
@@ -61,7 +76,11 @@ pub(crate) fn open(path: &Path, options: &SourceOptions) -> Result<Source, DataE
             None if names.len() == 1 => names[0],
             None => {
                 let found = format!("none of its arrays is known to hold images: {there}");
-                return Err(refusal(path.display(), found, "name one with --images-key"));
+                return Err(refusal(
+                    path.display(),
+                    found,
+                    "name one with data.features (--features, or --images-key to predict)",
+                ));
             }
         },
     };
@@ -84,7 +103,7 @@ pub(crate) fn open(path: &Path, options: &SourceOptions) -> Result<Source, DataE
         (None, Some(key)) => Ok(array(find(key, "--labels-key")?)?.labels(images.len())?),
         (None, None) => Err((
             format!("none of its arrays is known to hold the labels of {images_key}: {there}"),
-            "name one with --labels-key, or a file of labels with --labels".into(),
+            "name one with data.label (--label, or --labels-key to predict), or a file of labels with --labels".into(),
         )),
     };
     Ok(idx::source(images, "NumPy", labels))

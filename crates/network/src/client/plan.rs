@@ -81,6 +81,16 @@ impl Assignment {
             }
             Source::Rehearse { .. } => {
                 let federation = experiment.federation()?;
+                let told = experiment.data.origin.description.as_ref();
+                if told.is_some_and(|told| *told != federation.dataset.description()) {
+                    return Err(NetworkError::setting(
+                        format!(
+                            "{} here is not as the server describes it",
+                            federation.dataset.name
+                        ),
+                        "rehearse with the server's own files, or bring data of your own with --data",
+                    ));
+                }
                 let data = federation.clients.into_iter().nth(client);
                 (federation.dataset, data)
             }

@@ -57,7 +57,18 @@ fn load(
     let Some(known) = known else { return Ok(loaded?) };
     let described = Dataset::described(origin.name(), &known)?;
     match loaded {
-        Ok(loaded) => Ok(Dataset { test: loaded.test, ..described }),
+        // Another shape, order of classes or normalisation would be scored as if it were this one.
+        Ok(loaded) if loaded.description() == known => {
+            Ok(Dataset { test: loaded.test, ..described })
+        }
+        Ok(_) => {
+            let dataset = described.name.as_str();
+            tracing::warn!(
+                dataset,
+                "the samples here are not as data.description says: the generic model is not scored here"
+            );
+            Ok(described)
+        }
         Err(error) => {
             let error = error.to_string();
             let why = error.lines().next();

@@ -32,6 +32,7 @@ pub(crate) fn started(methods: Vec<MethodInfo>, clients: usize, rounds: usize) -
         network: "lenet5".to_owned(),
         parameters: 44_426,
         dataset: "fashion-mnist".to_owned(),
+        data_check: None,
         split: "test".to_owned(),
         metrics: Measures::default(),
         global_test: 10_000,
