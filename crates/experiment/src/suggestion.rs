@@ -131,8 +131,8 @@ fn data(origin: &Origin, glance: &Glance, clients: usize) -> String {
     );
     if !glance.is_table() && glance.shape.channels == 3 {
         text.push_str(
-            "\n# Photographs gain from shifted and mirrored copies; leave flip out if left and right matter.\n\
-             [data.augment]\ncrop = 4\nflip = 0.5\n",
+            "\n# Shifted and mirrored copies pay in long runs; in few rounds they slow learning down (docs/TRAINING.md).\n\
+             # [data.augment]\n# crop = 4\n# flip = 0.5\n",
         );
     }
     text

@@ -19,8 +19,11 @@ fn a_run_prints_a_table_and_says_where_everything_is() {
         assert!(line.contains("3/3  GM") && line.contains("PM"), "{line}");
         assert!(answer.stdout.contains(&format!("| {title}")), "{}", answer.stdout);
     }
-    for place in ["run folder  here\n", "report      here/report.html\n", "next        formant run"]
-    {
+    for place in [
+        "run folder  here\n",
+        "report      here/report.html\n",
+        "next        formant data show here/experiment.toml",
+    ] {
         assert!(answer.stdout.contains(place), "{}", answer.stdout);
     }
     for file in ["experiment.toml", "events.jsonl", "checkpoint.json", "report.md", "report.html"] {
