@@ -241,7 +241,7 @@ fn what_cannot_be_used_is_named_with_its_line() {
         (b"y\n1\n", plain.clone(), "no column that is a feature"),
         (b"a,y\n", plain.clone(), "it has no rows"),
         (b",,\n1,2,3\n", plain.clone(), "names no column"),
-        (b"a,y\n1e300,1\n2,1\n", plain.clone(), "rows.csv:2: \"1e300\" in the column \"a\""),
+        (b"a,y\n1e300,1\n2,2\n", plain.clone(), "rows.csv:2: \"1e300\" in the column \"a\""),
         (
             b"a,y\n1,2\n",
             SourceOptions { exclude: vec!["b".into()], ..plain.clone() },
