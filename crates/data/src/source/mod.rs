@@ -31,9 +31,8 @@ pub use format::{FORMATS, Format, Parts};
 
 use crate::{DataError, Normalisation, Owners, Schema, Split, Unlabelled, Values};
 use formant_numerics::{Shape, Size};
-use image::ImageFormat;
 use image_file::Files;
-use sight::Sight;
+use sight::{Kind, Sight, kind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -388,72 +387,6 @@ impl std::fmt::Debug for Source {
             .field("len", &self.len)
             .finish_non_exhaustive()
     }
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    Csv,
-    Image,
-    Parquet,
-    Idx,
-    Npy,
-    Zip,
-    Safetensors,
-    Formant,
-}
-
-/// What a file is, by its first bytes. Its name may say anything.
-fn kind(path: &Path) -> Result<Kind, DataError> {
-    let sight = Sight::of(path)?;
-    sight.kind().ok_or_else(|| sight.unknown())
-}
-
-impl Sight {
-    /// What a file is, if it is one of those with a beginning of their own.
-    fn kind(&self) -> Option<Kind> {
-        match self.start.as_slice() {
-            start if start.starts_with(&crate::mapped::MAGIC) => Some(Kind::Formant),
-            [0x93, b'N', b'U', b'M', b'P', b'Y', ..] => Some(Kind::Npy),
-            [b'P', b'K', 3 | 5, 4 | 6, ..] => Some(Kind::Zip),
-            [0, 0, 0x08..=0x0e, 1..=8, ..] => Some(Kind::Idx),
-            [_, _, _, _, _, 0, 0, 0, b'{', ..] => Some(Kind::Safetensors),
-            [b'P', b'A', b'R', b'1', ..] => Some(Kind::Parquet),
-            start if image_format(start).is_some_and(|f| IMAGES.contains(&f)) => Some(Kind::Image),
-            [_, ..] if ["csv", "tsv"].contains(&self.extension().as_str()) => Some(Kind::Csv),
-            _ => None,
-        }
-    }
-
-    /// The error that it is nothing that can be used.
-    fn unknown(&self) -> DataError {
-        unknown(&self.path, &self.start, image_format(&self.start))
-    }
-}
-
-/// The formats of pictures that are read.
-const IMAGES: [ImageFormat; 4] =
-    [ImageFormat::Png, ImageFormat::Jpeg, ImageFormat::WebP, ImageFormat::Bmp];
-
-fn image_format(start: &[u8]) -> Option<ImageFormat> {
-    image::guess_format(start).ok()
-}
-
-fn unknown(path: &Path, start: &[u8], image: Option<ImageFormat>) -> DataError {
-    let (found, remedy) = match image {
-        Some(format) => {
-            (format!("{format:?} images are not read"), "save it as PNG, JPEG, WebP or BMP")
-        }
-        None if start.is_empty() => ("the file is empty".into(), "take another copy of it"),
-        None if image_file::is_named_so(path) => (
-            "it is named like an image, but does not begin like one".into(),
-            "take another copy of it",
-        ),
-        None => (
-            "its format is not known".into(),
-            "give images (PNG, JPEG, WebP, BMP), a folder of them, tables (.csv, .parquet), IDX, .npz or .npy files, or shares of `formant data export`",
-        ),
-    };
-    refusal(path.display(), found, remedy)
 }
 
 /// The error that an input does not hold what it should.
