@@ -134,6 +134,7 @@ impl Experiment {
                 Scored::Test => dataset.test.len(),
             },
             clients,
+            division: None,
             methods: methods.collect(),
         }
     }

@@ -13,7 +13,9 @@ use std::io::{self, BufRead, BufReader};
 use std::path::Path;
 
 use formant_runtime::Checkpoint;
-use formant_runtime::event::{MethodInfo, Metric, Phase, Ready, RunStarted, Runtime, Span};
+use formant_runtime::event::{
+    Detailed, MethodInfo, Metric, Phase, Ready, RunStarted, Runtime, Span, Spectra,
+};
 
 use crate::ReportError;
 
@@ -39,6 +41,10 @@ pub struct MethodLog {
     pub evaluations: BTreeMap<usize, Evaluation>,
     /// Training by round, counted from 1.
     pub rounds: BTreeMap<usize, RoundLog>,
+    /// How some models' spectra lie to each other, by rounds completed.
+    pub spectra: BTreeMap<usize, Spectra>,
+    /// Where its last models err, if it has ended.
+    pub detail: Option<Detailed>,
     /// The models that were kept of it, if any.
     pub models: Option<Models>,
     /// Uploads that were refused, in the order in which they were.
@@ -165,6 +171,10 @@ pub struct PhaseTotals {
     pub losses: usize,
     /// Phases that made steps and still have no finite loss.
     pub diverged: usize,
+    /// Sum over phases of what terms have added to the loss, of which there are [`Self::with_terms`].
+    pub terms_sum: f64,
+    /// Phases with such terms.
+    pub with_terms: usize,
 }
 
 /// A client phase that failed.
@@ -239,8 +249,16 @@ impl RunLog {
 
 impl MethodLog {
     pub(crate) fn new(info: MethodInfo) -> Self {
-        let (evaluations, rounds) = (BTreeMap::new(), BTreeMap::new());
-        Self { info, evaluations, rounds, models: None, refusals: Vec::new(), finish: None }
+        Self {
+            info,
+            evaluations: BTreeMap::new(),
+            rounds: BTreeMap::new(),
+            spectra: BTreeMap::new(),
+            detail: None,
+            models: None,
+            refusals: Vec::new(),
+            finish: None,
+        }
     }
 
     /// Rounds completed so far.
@@ -288,6 +306,8 @@ impl MethodLog {
     pub(crate) fn rewind(&mut self, round: usize) {
         self.rounds.split_off(&round);
         self.evaluations.split_off(&round);
+        self.spectra.split_off(&round);
+        self.detail = None;
         self.refusals.retain(|refused| refused.round < round);
         self.models = None;
         self.finish = None;
@@ -334,5 +354,7 @@ impl PhaseTotals {
         self.loss_sum += other.loss_sum;
         self.losses += other.losses;
         self.diverged += other.diverged;
+        self.terms_sum += other.terms_sum;
+        self.with_terms += other.with_terms;
     }
 }

@@ -9,8 +9,10 @@
 //! - Format 3: what is not known is absent. Before, a figure that was not a number was `null`, and a
 //!   server's log had an empty fingerprint and clients without samples. All three are read.
 
+mod insight;
 mod score;
 
+pub use insight::{ClientSpectra, Detailed, Division, Errors, LayerSpectrum, Reliability, Spectra};
 pub use score::{Candidate, Evaluated, PersonalScore, Score, finite};
 
 pub use formant_numerics::{Measures, Metric};
@@ -64,6 +66,10 @@ pub enum Event {
         /// Mean objective over the phase's steps; absent when no step was made, or if it is not finite.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         loss: Option<f64>,
+        /// Mean of what the method's terms (such as SCD's spectral one) have added to the loss, weights
+        /// included; absent without terms, or if it is not finite.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        terms: Option<f64>,
         /// From when to when, by the virtual clock.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         clock: Option<Span>,
@@ -143,6 +149,10 @@ pub enum Event {
     },
     /// Both models were scored.
     Evaluated(Evaluated),
+    /// How the spectra of some models lie to each other, at an evaluation.
+    Spectra(Spectra),
+    /// Where a method's last models err.
+    Detailed(Detailed),
     /// A method's models were written to `models/`, in a folder named by its label.
     ModelsKept {
         /// The method's label.
@@ -266,6 +276,9 @@ pub struct RunStarted {
     /// Per client: samples to train on and samples to score on. `None` for a client whose data is its
     /// own business: in a network, nobody else knows.
     pub clients: Vec<Option<ClientSize>>,
+    /// Who holds what; absent where nobody knows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub division: Option<Division>,
     /// The methods, in the order in which they run.
     pub methods: Vec<MethodInfo>,
 }

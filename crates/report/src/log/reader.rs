@@ -14,7 +14,7 @@ use super::{Activity, Failure, Finish, MethodLog, Models, RefusedUpload, RoundLo
 use crate::ReportError;
 
 /// The kinds of [`Event`] that are read as such. Any other is from a later Formant and skipped.
-const KINDS: [&str; 12] = [
+const KINDS: [&str; 14] = [
     "run_started",
     "method_started",
     "round_started",
@@ -24,6 +24,8 @@ const KINDS: [&str; 12] = [
     "refused",
     "client_failed",
     "round_finished",
+    "spectra",
+    "detailed",
     "models_kept",
     "method_finished",
     "run_finished",
@@ -250,6 +252,7 @@ impl Reading {
                 samples,
                 steps,
                 loss,
+                terms,
                 clock,
             } => {
                 let kind = match phase {
@@ -263,6 +266,10 @@ impl Reading {
                 totals.seconds += seconds;
                 totals.samples = totals.samples.saturating_add(samples);
                 totals.steps = totals.steps.saturating_add(steps);
+                if let Some(terms) = terms {
+                    totals.terms_sum += terms;
+                    totals.with_terms += 1;
+                }
                 match loss {
                     Some(loss) => {
                         totals.loss_sum += loss;
@@ -295,6 +302,13 @@ impl Reading {
                 round.seconds = Some(seconds);
                 round.broadcast_bytes = Some(broadcast_bytes);
                 round.clock = clock;
+            }
+            Event::Spectra(spectra) => {
+                let method = self.method(line, &spectra.method)?;
+                method.spectra.insert(spectra.round, spectra);
+            }
+            Event::Detailed(detail) => {
+                self.method(line, &detail.method)?.detail = Some(detail);
             }
             Event::ModelsKept { method, personal, bytes, beyond_limit, .. } => {
                 let left_out = beyond_limit.unwrap_or(0);
@@ -374,6 +388,8 @@ mod tests {
             Event::Refused { .. } => "refused",
             Event::ClientFailed { .. } => "client_failed",
             Event::RoundFinished { .. } => "round_finished",
+            Event::Spectra(_) => "spectra",
+            Event::Detailed(_) => "detailed",
             Event::ModelsKept { .. } => "models_kept",
             Event::Evaluated(_) => "evaluated",
             Event::MethodFinished { .. } => "method_finished",

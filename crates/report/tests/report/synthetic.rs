@@ -37,6 +37,7 @@ pub(crate) fn started(methods: Vec<MethodInfo>, clients: usize, rounds: usize) -
         metrics: Measures::default(),
         global_test: 10_000,
         clients: (0..clients).map(|id| Some(ClientSize { train: 100 + id, test: 20 })).collect(),
+        division: None,
         methods,
     })
 }
@@ -74,6 +75,7 @@ pub(crate) fn round(method: &str, round: usize, clients: usize, loss: Option<f64
                 samples: 50,
                 steps: 5,
                 loss,
+                terms: None,
                 clock: None,
             });
         }

@@ -125,6 +125,7 @@ impl Course<'_> {
                     samples: done.meter.samples,
                     steps: done.meter.steps,
                     loss: done.meter.mean_objective().and_then(finite),
+                    terms: None,
                     clock: step.clock,
                 },
                 Some(error) => {

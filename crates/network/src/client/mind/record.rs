@@ -30,6 +30,7 @@ impl Mind {
                 samples: meter.samples,
                 steps: meter.steps,
                 loss: meter.mean_objective().and_then(finite),
+                terms: None,
                 clock: None,
             },
             Some(error) => {
