@@ -305,7 +305,8 @@ impl Reading {
             }
             Event::Spectra(spectra) => {
                 let method = self.method(line, &spectra.method)?;
-                method.spectra.insert(spectra.round, spectra);
+                let round = spectra.round;
+                method.spectra.insert(round, spectra);
             }
             Event::Detailed(detail) => {
                 self.method(line, &detail.method)?.detail = Some(detail);
