@@ -305,11 +305,11 @@ impl Reading {
             }
             Event::Spectra(spectra) => {
                 let method = self.method(line, &spectra.method)?;
-                let round = spectra.round;
-                method.spectra.insert(round, spectra);
+                method.spectra.insert(spectra.round, spectra);
             }
             Event::Detailed(detail) => {
-                self.method(line, &detail.method)?.detail = Some(detail);
+                let method = self.method(line, &detail.method)?;
+                method.detail = Some(detail);
             }
             Event::ModelsKept { method, personal, bytes, beyond_limit, .. } => {
                 let left_out = beyond_limit.unwrap_or(0);
