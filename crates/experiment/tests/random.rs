@@ -267,7 +267,8 @@ prop_compose! {
         let own = own.map(|epochs| Training { epochs, ..training.clone() });
         let devices = Devices { samples_per_second: Some(samples_per_second), spread };
         let metrics = Measures::new(metrics).unwrap();
-        let evaluation = Evaluation { every, split, metrics, patience };
+        let spectra = (every * 7) % 5;
+        let evaluation = Evaluation { every, split, metrics, patience, spectra };
         let methods = methods(own);
         Settings {
             name, seed, rounds, data, network, training, federation, devices, links, evaluation,
