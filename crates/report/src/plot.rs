@@ -11,6 +11,7 @@ mod marker;
 mod palette;
 mod scale;
 mod strip;
+mod timeline;
 
 pub(crate) use bars::bars;
 pub(crate) use curve::{Curve, Point};
@@ -18,6 +19,7 @@ pub(crate) use lines::{Axes, Measure, lines};
 pub(crate) use marker::marker;
 pub(crate) use palette::{DARK, LIGHT, declarations};
 pub(crate) use strip::{DOTS, Strip, strips};
+pub(crate) use timeline::timeline;
 
 use crate::html::text;
 
@@ -71,9 +73,9 @@ pub(crate) fn is_wide(plot: &str) -> bool {
     size.and_then(|width| width.parse().ok()).is_some_and(|width: f64| width > HALF)
 }
 
-/// Width of a label in a plot's 12-pixel font, generously.
+/// Width of a label in a plot's 12-pixel font, generously: fonts that stand in for others are wider.
 pub(crate) fn label_width(label: &str) -> f64 {
-    unicode_width::UnicodeWidthStr::width(label) as f64 * 6.5
+    unicode_width::UnicodeWidthStr::width(label) as f64 * 7.4
 }
 
 #[cfg(test)]
