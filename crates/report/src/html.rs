@@ -238,6 +238,9 @@ fn capital(title: &str) -> String {
 /// Why there is no score to draw.
 fn unscored(log: &RunLog) -> &'static str {
     if log.methods.iter().all(|method| method.evaluations.is_empty()) {
+        if log.seconds.is_some() {
+            return "This log has no scores: whoever wrote it had nothing to score models on.";
+        }
         "No evaluation yet."
     } else {
         "This log has no score of these models. In a network, personal models and their scores stay \

@@ -14,6 +14,11 @@ const LISTED: usize = 200;
 /// The strips, with how to read them.
 pub(super) fn section(page: &mut String, logs: &[RunLog]) {
     let found = scores(&logs[0]);
+    let scored = found.iter().any(|strip| strip.clients.iter().any(Option::is_some));
+    if !scored && logs[0].seconds.is_some() {
+        let _ = writeln!(page, "<p class=\"caption\">{}</p>", unscored(&logs[0]));
+        return;
+    }
     let metric = logs[0].started.metrics.first().title();
     let _ = write!(
         page,

@@ -123,10 +123,10 @@ pub(super) fn written(value: &Value) -> String {
     }
 }
 
-/// A share in percent: `25 %`, `2.5 %`.
+/// A share in percent, `25 %` or `2.5 %`, that no line breaks.
 fn share(fraction: f64) -> String {
     let percent = (fraction * 1e6).round() / 1e4;
-    format!("{percent} %")
+    format!("{percent}\u{a0}%")
 }
 
 fn seeds(logs: &[RunLog]) -> Vec<(String, String)> {
@@ -347,7 +347,7 @@ mod tests {
         );
         assert_eq!(
             of(json!({"schedule": "cosine", "floor": 0.05})),
-            "a cosine down to 5 % at the end"
+            "a cosine down to 5\u{a0}% at the end"
         );
     }
 
@@ -368,6 +368,6 @@ mod tests {
             "links": {"up": "1Mbit", "loss": 0.01}});
         let facts = fleet(&given);
         assert!(facts.contains(&("median device".to_owned(), "300 samples a second".to_owned())));
-        assert!(facts.contains(&("packets that are lost".to_owned(), "1 %".to_owned())));
+        assert!(facts.contains(&("packets that are lost".to_owned(), "1\u{a0}%".to_owned())));
     }
 }
