@@ -35,7 +35,7 @@ mod timeline;
 
 pub use error::ReportError;
 pub use files::write_reports;
-pub use html::html;
+pub use html::{Figure, figures, html, html_of};
 pub use log::{
     Activity, Evaluation, Failure, Finish, Further, MethodLog, Models, PhaseTotals, RefusedUpload,
     RoundLog, RunLog,

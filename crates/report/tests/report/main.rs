@@ -7,6 +7,7 @@
 )]
 
 mod damage;
+mod frame;
 mod pages;
 mod reading;
 mod synthetic;
