@@ -4,14 +4,26 @@
 //! class. Every plot bounds what it draws, so that neither thousands of clients nor thousands of
 //! rounds make a report that a browser cannot open.
 
+mod bands;
 mod bars;
+mod heat;
 mod lines;
+mod panel;
+mod ranked;
+mod reliability;
 mod scale;
 mod strip;
+mod terms;
 
+pub(crate) use bands::{Bands, Kind, bands, bands_legend};
 pub(crate) use bars::bars;
+pub(crate) use heat::Heat;
 pub(crate) use lines::{Curve, Measure, lines};
+pub(crate) use panel::{Panel, mosaic};
+pub(crate) use ranked::{BARS, Ranked, ranked};
+pub(crate) use reliability::{Sure, reliability};
 pub(crate) use strip::{DOTS, Strip, strips};
+pub(crate) use terms::terms;
 
 use crate::html::text;
 
