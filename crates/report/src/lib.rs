@@ -41,7 +41,7 @@ pub use answers::{Answered, Answers, Confusion, answers};
 pub use error::ReportError;
 pub use files::write_reports;
 pub use gains::{ClientGain, Comparison, Gains, gains};
-pub use html::html;
+pub use html::{Figure, figures, html, html_of};
 pub use insight::{Divided, Insight, insight};
 pub use log::{
     Activity, Evaluation, Failure, Finish, Further, MethodLog, Models, PhaseTotals, RefusedUpload,
@@ -50,6 +50,6 @@ pub use log::{
 pub use markdown::markdown;
 pub use seeds::{FurtherSeedRow, SeedRow, Spread, over_seeds, seed_table};
 pub use spectra::{Apart, SpectralCourse, TermShare, spectral_courses};
-pub use summary::{CandidateRow, FurtherRow, Row, rows};
+pub use summary::{CandidateRow, FurtherRow, Row, WorseOff, rows};
 pub use table::table;
 pub use timeline::{Timeline, timeline_svg, timeline_text};

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use formant_runtime::event::Errors;
+use formant_runtime::event::{Errors, Reliability};
 
 use super::panels::{Panels, slug};
 use super::{Drawing, headings, swatch, text};
@@ -124,29 +124,22 @@ pub(crate) fn listed(answered: &Answered) -> String {
 }
 
 fn calibration(log: &RunLog, found: &[Answers]) -> Panels {
-    let mut methods = Vec::new();
-    for (slot, name, answers) in ended(log, found) {
-        let Some(detail) = &log.methods[slot].detail else { continue };
-        let sure = |errors: &'_ Option<Errors>, answered: &Option<Answered>| {
-            let error = answered.as_ref()?.calibration_error;
-            errors.as_ref().map(|errors| (errors.reliability.clone(), error))
-        };
-        methods.push((slot, name, sure(&detail.gm, &answers.gm), sure(&detail.pm, &answers.pm)));
-    }
-    let methods: Vec<Sure<'_>> = methods
-        .iter()
-        .filter(|(_, _, gm, pm)| gm.is_some() || pm.is_some())
-        .map(|(slot, name, gm, pm)| {
-            let lent = |model: &'_ Option<(Vec<_>, f64)>| model.as_ref().map(|(bins, e)| (bins.as_slice(), *e));
-            Sure { name: name.clone(), slot: *slot, gm: lent(gm), pm: lent(pm) }
-        })
-        .collect();
+    let methods = ended(log, found).filter_map(|(slot, name, answers)| {
+        let detail = log.methods[slot].detail.as_ref()?;
+        let gm = sure(detail.gm.as_ref(), answers.gm.as_ref());
+        let pm = sure(detail.pm.as_ref(), answers.pm.as_ref());
+        (gm.is_some() || pm.is_some()).then_some(Sure { name, slot, gm, pm })
+    });
     Panels {
         name: "calibration".to_owned(),
         title: "Calibration: how often answers are right by how sure they are".to_owned(),
-        panels: reliability(&methods),
+        panels: reliability(&methods.collect::<Vec<_>>()),
         large: false,
     }
+}
+
+fn sure<'a>(errors: Option<&'a Errors>, answered: Option<&Answered>) -> Option<(&'a [Reliability], f64)> {
+    Some((&errors?.reliability, answered?.calibration_error))
 }
 
 /// A pair of matrices for every method that has one, with its place among those that have ended.

@@ -59,7 +59,6 @@ pub(crate) fn bands(layer: &str, slot: usize, lines: &[Bands<'_>]) -> Option<Pan
         y: Scale::logarithmic(low / widen, high * widen, BASE, TOP),
         left: LEFT,
         right,
-        top: TOP,
         base: BASE,
     };
     let mut body = String::new();

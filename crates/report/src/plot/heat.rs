@@ -167,8 +167,7 @@ impl Heat<'_> {
 
     fn figures(&self, body: &mut String, place: &Place) {
         let Some(written) = self.written else { return };
-        let size = (place.wide.min(place.tall) * 0.46).clamp(5.0, 12.0);
-        let _ = write!(body, "<g font-size=\"{size:.1}\">");
+        let size = (place.wide.min(place.tall) * 0.46).clamp(6.0, 12.0).floor();
         for (row, cells) in self.cells.iter().enumerate() {
             for (column, &value) in cells.iter().enumerate() {
                 let figure = written(row, column);
@@ -178,14 +177,13 @@ impl Heat<'_> {
                 let deep = if depth(value, self.most) > 0.55 { " deep" } else { "" };
                 let _ = write!(
                     body,
-                    "<text class=\"below cell{deep}\" x=\"{:.1}\" y=\"{:.1}\">{}</text>",
+                    "<text class=\"below cell f{size:.0}{deep}\" x=\"{:.1}\" y=\"{:.1}\">{}</text>",
                     place.left + place.wide * (column as f64 + 0.5),
                     TOP + place.tall * (row as f64 + 0.5) + size * 0.36,
                     text(&figure)
                 );
             }
         }
-        body.push_str("</g>");
     }
 
     /// What the colours mean.

@@ -85,7 +85,6 @@ pub(super) struct Frame {
     pub(super) y: Scale,
     pub(super) left: f64,
     pub(super) right: f64,
-    pub(super) top: f64,
     pub(super) base: f64,
 }
 

@@ -43,7 +43,7 @@ fn panel(method: &Ranked<'_>, other: &str, y: Scale) -> Panel {
     let clients = found.clients.len();
     let right = PANEL - 4.0;
     let x = Scale::linear(0.0, clients as f64, LEFT, right);
-    let frame = Frame { x, y, left: LEFT, right, top: TOP, base: BASE };
+    let frame = Frame { x, y, left: LEFT, right, base: BASE };
     let worse = format!("{} of {clients} worse off", found.worse);
     let figures = format!("mean {}, {worse}", signed(found.mean));
 

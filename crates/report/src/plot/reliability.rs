@@ -46,7 +46,7 @@ fn panel(method: &Sure<'_>) -> Panel {
     let right = PANEL - 8.0;
     let x = Scale::linear(0.0, 1.0, LEFT, right);
     let y = Scale::linear(0.0, 1.0, BASE, TOP);
-    let frame = Frame { x, y, left: LEFT, right, top: TOP, base: BASE };
+    let frame = Frame { x, y, left: LEFT, right, base: BASE };
     let error = |model: &Option<(&[Reliability], f64)>| {
         model.map_or_else(|| "–".to_owned(), |(_, error)| percent(error))
     };

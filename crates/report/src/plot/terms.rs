@@ -36,7 +36,6 @@ pub(crate) fn terms(name: &str, slot: usize, rounds: &[TermShare]) -> Option<Pan
         y: Scale::linear((low / step).floor() * step, (high / step).ceil() * step, BASE, TOP),
         left: LEFT,
         right,
-        top: TOP,
         base: BASE,
     };
     let share = |round: &TermShare| {

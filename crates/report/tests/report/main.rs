@@ -7,6 +7,7 @@
 )]
 
 mod damage;
+mod insights;
 mod pages;
 mod reading;
 mod synthetic;
