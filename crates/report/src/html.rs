@@ -15,6 +15,8 @@ pub(crate) mod gains;
 mod panels;
 mod reproduce;
 mod results;
+mod schedule;
+mod setup;
 mod sizes;
 pub(crate) mod spectra;
 
@@ -25,7 +27,7 @@ pub(crate) use drawing::Drawing;
 pub use drawing::Figure;
 
 use crate::plot::{self, DARK, LIGHT, declarations};
-use crate::{RunLog, setting};
+use crate::{RunLog, over_seeds, setting};
 
 const STYLE: &str = include_str!("html/style.css");
 
@@ -89,7 +91,17 @@ const SECTIONS: &[Section] = &[
             Part { section: sizes::section, figures: sizes::figures },
         ],
     },
+    Section {
+        id: "schedule",
+        title: "Schedule",
+        parts: &[Part { section: schedule::section, figures: schedule::figures }],
+    },
     Section { id: "cost", title: "Cost", parts: &[Part { section: cost::section, figures: none }] },
+    Section {
+        id: "setup",
+        title: "What was run",
+        parts: &[Part { section: setup::section, figures: none }],
+    },
     Section {
         id: "reproduce",
         title: "Reproduce",
@@ -124,7 +136,11 @@ pub fn html(logs: &[RunLog]) -> String {
         page.push_str("<p>There is no run to report.</p>\n</header>\n</body>\n</html>\n");
         return page;
     };
-    for warning in setting::warnings(log) {
+    let refused = over_seeds(logs).err();
+    // Runs that are no repetitions cannot be averaged: the first one is shown alone.
+    let logs = if refused.is_some() { &logs[..1] } else { logs };
+    let alone = refused.map(|why| format!("Only the first of the runs is shown: {why}."));
+    for warning in logs.iter().flat_map(|log| setting::warnings(log)).chain(alone) {
         let _ = writeln!(page, "<p class=\"warning\">{}</p>", text(&warning));
     }
     facts(&mut page, logs);
@@ -175,6 +191,7 @@ pub fn figures(logs: &[RunLog]) -> Vec<Figure> {
     if logs.is_empty() {
         return Vec::new();
     }
+    let logs = if over_seeds(logs).is_err() { &logs[..1] } else { logs };
     let parts = SECTIONS.iter().flat_map(|section| section.parts);
     let drawings = parts.flat_map(|part| (part.figures)(logs));
     let mut names = BTreeSet::new();
@@ -215,7 +232,11 @@ fn swatch(slot: usize) -> String {
 
 fn facts(page: &mut String, logs: &[RunLog]) {
     page.push_str("<dl class=\"facts\">\n");
-    for (name, value) in setting::facts(&logs[0]) {
+    for (name, mut value) in setting::facts(&logs[0]) {
+        if name == "seed" && logs.len() > 1 {
+            let seeds: Vec<_> = logs.iter().map(|log| log.started.seed.to_string()).collect();
+            value = seeds.join(", ");
+        }
         let _ = writeln!(page, "<div><dt>{name}</dt><dd>{}</dd></div>", text(&value));
     }
     page.push_str("</dl>\n");

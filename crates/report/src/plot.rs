@@ -17,6 +17,7 @@ mod reliability;
 mod scale;
 mod strip;
 mod terms;
+mod timeline;
 
 pub(crate) use bands::{Bands, Kind, bands, bands_legend};
 pub(crate) use bars::bars;
@@ -30,6 +31,7 @@ pub(crate) use ranked::{BARS, Ranked, ranked};
 pub(crate) use reliability::{Sure, reliability};
 pub(crate) use strip::{DOTS, Strip, strips};
 pub(crate) use terms::terms;
+pub(crate) use timeline::timeline;
 
 use crate::html::text;
 
@@ -83,9 +85,9 @@ pub(crate) fn is_wide(plot: &str) -> bool {
     size.and_then(|width| width.parse().ok()).is_some_and(|width: f64| width > HALF)
 }
 
-/// Width of a label in a plot's 12-pixel font, generously.
+/// Width of a label in a plot's 12-pixel font, generously: fonts that stand in for others are wider.
 pub(crate) fn label_width(label: &str) -> f64 {
-    unicode_width::UnicodeWidthStr::width(label) as f64 * 6.5
+    unicode_width::UnicodeWidthStr::width(label) as f64 * 7.4
 }
 
 #[cfg(test)]

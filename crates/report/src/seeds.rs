@@ -77,7 +77,8 @@ impl Spread {
         Self { mean: Some(mean), deviation }
     }
 
-    fn text(&self) -> String {
+    /// In percent: `93.1 ± 0.4`.
+    pub(crate) fn text(&self) -> String {
         match (self.mean, self.deviation) {
             (None, _) => "–".to_owned(),
             (Some(mean), None) => format!("{:.1}", mean * 100.0),

@@ -11,6 +11,7 @@ use crate::quantity::counted;
 use crate::{RunLog, rows};
 use axis::Axis;
 pub(super) use course::mean;
+pub(super) use axis::downloaded;
 use course::{Shown, curves};
 
 /// Evaluations whose figures are also written down.
@@ -23,7 +24,7 @@ pub(super) fn section(page: &mut String, logs: &[RunLog]) {
     let beyond = if metric.less_is_better() { "above" } else { "below" };
     let _ = write!(
         page,
-        "<p class=\"caption\">{} and training loss; round 0 is before training. A dashed line is a \
+        "<p class=\"caption\">{} and training loss by round, time and traffic; round 0 is before training. A dashed line is a \
          figure that the table puts in parentheses. The first rounds of a long run may lie {beyond} \
          the frame, and each plot has its own scale. A loss is of its method's own objective, \
          penalties included: compare it over rounds rather than between methods. ",

@@ -62,8 +62,11 @@ impl Drawing {
         let title = text(&self.title);
         match &self.plot {
             Ok(plot) => {
-                let _ =
-                    write!(page, "<figure class=\"card\" id=\"{}\"><h3>{title}</h3>", self.name);
+                let _ = write!(
+                    page,
+                    "<figure class=\"card\" id=\"figure-{}\"><h3>{title}</h3>",
+                    self.name
+                );
                 if plot::is_wide(plot) {
                     scrolling(page, "plot wide-plot", &self.title, plot);
                 } else {

@@ -288,7 +288,7 @@ fn tables_go_by_the_first_metric_and_show_the_others() {
         "<h3>Further metrics</h3>",
         ">macro-F1</th></tr>",
         "GM calibration error, %",
-        "Calibration error by round",
+        "Calibration error and training loss by round",
         "<dt>metrics</dt><dd>calibration error, macro-F1, accuracy</dd>",
     ] {
         assert!(page.contains(part), "{part}");
