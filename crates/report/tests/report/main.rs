@@ -8,6 +8,7 @@
 
 mod damage;
 mod frame;
+mod insights;
 mod pages;
 mod reading;
 mod synthetic;
