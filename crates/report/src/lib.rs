@@ -19,11 +19,14 @@
 //! # Ok::<(), formant_report::ReportError>(())
 //! ```
 
+mod bootstrap;
+mod entrant;
 mod error;
 mod files;
 mod html;
 mod log;
 mod markdown;
+mod paired;
 mod plot;
 mod quantity;
 mod scoreboard;
@@ -33,6 +36,7 @@ mod summary;
 mod table;
 mod timeline;
 
+pub use bootstrap::Interval;
 pub use error::ReportError;
 pub use files::write_reports;
 pub use html::html;
@@ -41,6 +45,10 @@ pub use log::{
     RoundLog, RunLog,
 };
 pub use markdown::markdown;
+pub use paired::{
+    Contest, ContestEntry, Difference, RESAMPLES, Significance, Standing, Standings, Which, covers,
+    significance,
+};
 pub use seeds::{FurtherSeedRow, SeedRow, Spread, over_seeds, seed_table};
 pub use summary::{CandidateRow, FurtherRow, Row, rows};
 pub use table::table;
