@@ -2,6 +2,10 @@
 
 mod cost;
 mod curves;
+mod series;
+mod significance;
+
+pub use series::series_html;
 
 use std::fmt::Write;
 
@@ -34,6 +38,7 @@ pub fn html(log: &RunLog) -> String {
     }
     facts(&mut page, log);
     results(&mut page, &rows);
+    significance::section(&mut page, std::slice::from_ref(log));
     learning(&mut page, log, &rows);
     clients(&mut page, log, &rows);
     training(&mut page, log, &rows);

@@ -20,6 +20,8 @@
 //! ```
 
 mod bootstrap;
+mod compare;
+mod differences;
 mod entrant;
 mod error;
 mod files;
@@ -37,19 +39,21 @@ mod table;
 mod timeline;
 
 pub use bootstrap::Interval;
+pub use compare::{Comparison, Group, GroupRow, Problem, compare, comparison_table};
+pub use differences::difference_table;
 pub use error::ReportError;
-pub use files::write_reports;
-pub use html::html;
+pub use files::{write_reports, write_series_reports};
+pub use html::{html, series_html};
 pub use log::{
     Activity, Evaluation, Failure, Finish, Further, MethodLog, Models, PhaseTotals, RefusedUpload,
     RoundLog, RunLog,
 };
-pub use markdown::markdown;
+pub use markdown::{markdown, series_markdown};
 pub use paired::{
     Contest, ContestEntry, Difference, RESAMPLES, Significance, Standing, Standings, Which, covers,
     significance,
 };
 pub use seeds::{FurtherSeedRow, SeedRow, Spread, over_seeds, seed_table};
-pub use summary::{CandidateRow, FurtherRow, Row, rows};
+pub use summary::{CandidateRow, FurtherRow, Row, rows, unranked};
 pub use table::table;
 pub use timeline::{Timeline, timeline_svg, timeline_text};

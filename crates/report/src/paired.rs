@@ -177,10 +177,7 @@ pub struct Significance {
 
 /// Compares the methods of one experiment over its runs, which differ in their seeds alone. A baseline is named by
 /// its label or title; without one, it is the first method that trains the model.
-pub fn significance(
-    logs: &[RunLog],
-    baseline: Option<&str>,
-) -> Result<Significance, ReportError> {
+pub fn significance(logs: &[RunLog], baseline: Option<&str>) -> Result<Significance, ReportError> {
     check_repetitions(logs)?;
     let runs: Vec<Vec<Row>> = logs.iter().map(unranked).collect();
     let metric = logs.first().map_or(Metric::Accuracy, |log| log.started.metrics.first());
@@ -217,9 +214,11 @@ pub(crate) fn standings(logs: &[RunLog], runs: &[Vec<Row>]) -> Vec<Standings> {
 pub fn covers(logs: &[RunLog]) -> String {
     let fixed = logs.first().and_then(|log| data_seed(log));
     match (logs.len(), fixed) {
-        (0 | 1, _) => "the clients and the test samples of one run; neither other initial values and \
+        (0 | 1, _) => {
+            "the clients and the test samples of one run; neither other initial values and \
                        batches nor another division of the data"
-            .to_owned(),
+                .to_owned()
+        }
         (_, Some(seed)) => {
             format!("initial values and batches; one division of the data (data.seed = {seed})")
         }
@@ -255,8 +254,12 @@ pub(crate) fn panel(logs: &[RunLog], number: u64) -> Panel {
 pub(crate) fn named(entrants: &[Entrant<'_>], name: &str) -> Result<usize, ReportError> {
     let found = entrants.iter().position(|entrant| entrant.is_called(name));
     found.ok_or_else(|| {
-        let mut known: Vec<&str> = entrants.iter().map(Entrant::label).collect();
-        known.dedup();
+        let mut known: Vec<&str> = Vec::new();
+        for label in entrants.iter().map(Entrant::label) {
+            if !known.contains(&label) {
+                known.push(label);
+            }
+        }
         ReportError::UnknownBaseline { name: name.to_owned(), known: known.join(", ") }
     })
 }
@@ -319,12 +322,7 @@ impl Scored {
 }
 
 impl<'l> Field<'l> {
-    fn new(
-        which: Which,
-        metric: Metric,
-        entrants: &'l [Entrant<'l>],
-        panels: &'l [Panel],
-    ) -> Self {
+    fn new(which: Which, metric: Metric, entrants: &'l [Entrant<'l>], panels: &'l [Panel]) -> Self {
         let mut samples: Vec<Option<Scored>> = entrants.iter().map(|_| None).collect();
         for (number, panel) in panels.iter().enumerate() {
             let of_panel = entrants.iter().enumerate().filter(|(_, e)| e.panel == number);
@@ -349,7 +347,7 @@ impl<'l> Field<'l> {
         let tested = self.tested(one).zip(self.tested(other)).map(|(a, b)| [a, b]);
         Some(Difference {
             mean: difference,
-            interval: interval(difference, [&a.deviations, &b.deviations], tested),
+            interval: interval(difference, [&a.deviations, &b.deviations], tested, self.grain(one)),
             paired: self.entrants[one].panel == self.entrants[other].panel,
         })
     }
@@ -366,6 +364,13 @@ impl<'l> Field<'l> {
             self.panels[entrant.panel].lone_client()?
         };
         (samples > 0).then_some(Tested { accuracy, samples })
+    }
+
+    /// What one test sample of a client changes.
+    fn grain(&self, place: usize) -> f64 {
+        let samples: f64 = self.panels[self.entrants[place].panel].weights.iter().flatten().sum();
+        let runs = self.panels[self.entrants[place].panel].weights.len() as f64;
+        if self.which.is_generic() || samples <= 0.0 { 0.0 } else { runs / samples }
     }
 
     /// The leader is ahead if it can be told from everybody; else it ties with those it cannot.

@@ -45,13 +45,13 @@ pub(crate) fn reading(metric: Metric) -> String {
 pub(crate) const FURTHER_READING: &str = "The same models by the other metrics, in percent; best is \
      the round that is best in the first table. Of a calibration error, less is better. Not ranked.";
 
-/// What the mark behind a figure means.
-pub(crate) const TIED: &str = "≈ Level: the difference between the best of the column and each other figure \
-     with this mark lies within the noise (its 95 % interval includes 0). Bold would be ahead of everybody.";
+/// What the marks of a figure mean.
+pub(crate) const TIED: &str = "≈ Level with the best of the column: the 95 % interval of the difference includes 0. \
+     Bold is ahead of every other.";
 
 /// What the noise is made of in a table of one run.
-const ONE_RUN: &str = "In a single run, the noise is that of its clients (PM) and of its test samples (GM). Other \
-     seeds may order the methods otherwise: `formant run --seeds 5` asks them.";
+const ONE_RUN: &str = "Of one run, the interval covers clients (PM) and test samples (GM) alone; --seeds 5 would add \
+     other initial values and batches.";
 
 /// The reason of an upload whose round has closed.
 const LATE: &str = "late";

@@ -157,8 +157,8 @@ pub fn rows(log: &RunLog) -> Vec<Row> {
     rows
 }
 
-/// The same without standings, which take longest.
-pub(crate) fn unranked(log: &RunLog) -> Vec<Row> {
+/// The same without standings, which take longest to find.
+pub fn unranked(log: &RunLog) -> Vec<Row> {
     log.methods.iter().map(|method| row(method, &log.started)).collect()
 }
 

@@ -13,7 +13,7 @@ fn sample<'l>(figures: &[f64], clients: Vec<&'l [Option<f64>]>) -> Sample<'l> {
 fn of(panel: &Panel, samples: &[Sample<'_>], tested: Option<[Tested; 2]>) -> Option<Interval> {
     let found = deviations(panel, samples);
     let difference = mean(&samples[0].figures) - mean(&samples[1].figures);
-    interval(difference, [&found[0], &found[1]], tested)
+    interval(difference, [&found[0], &found[1]], tested, 0.0)
 }
 
 fn close(a: f64, b: f64, within: f64) -> bool {
@@ -29,6 +29,9 @@ fn a_difference_that_all_clients_share_has_no_width() {
     let found = of(&panel(&[&weights], true), &samples, None).unwrap();
     assert!(close(found.low, 0.1, 1e-12) && close(found.high, 0.1, 1e-12), "{found:?}");
     assert!(found.excludes_zero());
+    let both = deviations(&panel(&[&weights], true), &samples);
+    let grained = interval(0.1, [&both[0], &both[1]], None, 0.01).unwrap();
+    assert!(close(grained.low, 0.09, 1e-12) && close(grained.high, 0.11, 1e-12), "{grained:?}");
 }
 
 #[test]
@@ -107,8 +110,8 @@ fn a_method_without_clients_figures_spoils_nobody_elses() {
     ];
     let found = deviations(&panel(&[&[1.0; 3]], true), &samples);
     assert_eq!(found.iter().map(|d| d.by_clients).collect::<Vec<_>>(), [true, true, false, false]);
-    assert!(interval(0.0, [&found[0], &found[1]], None).is_some());
-    assert_eq!(interval(0.0, [&found[0], &found[2]], None), None);
+    assert!(interval(0.0, [&found[0], &found[1]], None, 0.0).is_some());
+    assert_eq!(interval(0.0, [&found[0], &found[2]], None, 0.0), None);
 }
 
 #[test]
@@ -118,7 +121,7 @@ fn other_divisions_are_other_draws_and_panels_of_their_own_are_not_paired() {
     let width = |one_division: bool| {
         let panel = panel(&[&[1.0; 3], &[1.0; 3]], one_division);
         let zero = Deviations { drawn: vec![0.0; RESAMPLES], by_clients: true };
-        let found = interval(0.5, [&deviations(&panel, &runs)[0], &zero], None).unwrap();
+        let found = interval(0.5, [&deviations(&panel, &runs)[0], &zero], None, 0.0).unwrap();
         found.high - found.low
     };
     assert!(width(true) > 1.3 * width(false), "the noise of one division does not average out");
@@ -126,8 +129,8 @@ fn other_divisions_are_other_draws_and_panels_of_their_own_are_not_paired() {
         let panel = Panel { number, ..panel(&[&[1.0; 3]], true) };
         deviations(&panel, &[sample(&[0.5], vec![&one])]).remove(0)
     };
-    assert_eq!(interval(0.0, [&draw(1), &draw(1)], None).unwrap().high, 0.0);
-    assert!(interval(0.0, [&draw(1), &draw(2)], None).unwrap().high > 0.1);
+    assert_eq!(interval(0.0, [&draw(1), &draw(1)], None, 0.0).unwrap().high, 0.0);
+    assert!(interval(0.0, [&draw(1), &draw(2)], None, 0.0).unwrap().high > 0.1);
 }
 
 #[test]
@@ -157,7 +160,8 @@ fn intervals_over_clients_hold_the_truth_as_often_as_they_say() {
         let one: Vec<_> = shared.iter().map(|x| Some(x + 0.05 + 0.03 * rng.normal())).collect();
         let other: Vec<_> = shared.iter().map(|x| Some(x + 0.03 * rng.normal())).collect();
         let figure = |x: &[Option<f64>]| mean(&x.iter().flatten().copied().collect::<Vec<_>>());
-        let samples = [sample(&[figure(&one)], vec![&one]), sample(&[figure(&other)], vec![&other])];
+        let samples =
+            [sample(&[figure(&one)], vec![&one]), sample(&[figure(&other)], vec![&other])];
         (0.05, of(&panel(&[&weights], true), &samples, None).unwrap())
     });
     assert!((0.92..=0.98).contains(&covered), "{covered}");

@@ -9,5 +9,6 @@
 mod damage;
 mod pages;
 mod reading;
+mod significance;
 mod synthetic;
 mod tables;
