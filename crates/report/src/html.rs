@@ -17,6 +17,7 @@ mod reproduce;
 mod results;
 mod schedule;
 mod setup;
+mod significance;
 mod sizes;
 pub(crate) mod spectra;
 
@@ -56,7 +57,11 @@ const SECTIONS: &[Section] = &[
         title: "Results",
         parts: &[Part { section: results::section, figures: none }],
     },
-    // Significance: which differences exceed the noise.
+    Section {
+        id: "significance",
+        title: "Who is ahead",
+        parts: &[Part { section: significance::section, figures: significance::figures }],
+    },
     Section {
         id: "curves",
         title: "Learning curves",
