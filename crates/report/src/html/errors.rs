@@ -51,7 +51,7 @@ pub(super) fn section(page: &mut String, logs: &[RunLog]) {
     let best = best(&found);
     for (slot, panels) in matrices {
         let open = if Some(slot) == best { " open" } else { "" };
-        let _ = writeln!(page, "<details{open}><summary>{}</summary>", text(&panels.title));
+        let _ = writeln!(page, "<details class=\"method\"{open}><summary>{}</summary>", text(&panels.title));
         panels.show(page);
         page.push_str("</details>\n");
     }
