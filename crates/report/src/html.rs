@@ -140,7 +140,7 @@ pub fn html(logs: &[RunLog]) -> String {
     // Runs that are no repetitions cannot be averaged: the first one is shown alone.
     let logs = if refused.is_some() { &logs[..1] } else { logs };
     let alone = refused.map(|why| format!("Only the first of the runs is shown: {why}."));
-    for warning in logs.iter().flat_map(|log| setting::warnings(log)).chain(alone) {
+    for warning in logs.iter().flat_map(setting::warnings).chain(alone) {
         let _ = writeln!(page, "<p class=\"warning\">{}</p>", text(&warning));
     }
     facts(&mut page, logs);
@@ -149,7 +149,9 @@ pub fn html(logs: &[RunLog]) -> String {
     page.push_str("<nav aria-label=\"Sections\">\n<ol>\n");
     for Section { id, title, parts } in SECTIONS {
         let mut body = String::new();
-        parts.iter().for_each(|part| (part.section)(&mut body, logs));
+        for part in *parts {
+            (part.section)(&mut body, logs);
+        }
         if !body.is_empty() {
             let _ = writeln!(page, "<li><a href=\"#{id}\">{title}</a></li>");
             let _ = write!(
@@ -260,6 +262,9 @@ fn capital(title: &str) -> String {
 /// Why there is no score to draw.
 fn unscored(log: &RunLog) -> &'static str {
     if log.methods.iter().all(|method| method.evaluations.is_empty()) {
+        if log.seconds.is_some() {
+            return "This log has no scores: whoever wrote it had nothing to score models on.";
+        }
         "No evaluation yet."
     } else {
         "This log has no score of these models. In a network, personal models and their scores stay \

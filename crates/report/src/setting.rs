@@ -16,7 +16,10 @@ pub(crate) fn facts(log: &RunLog) -> Vec<(&'static str, String)> {
                 "{}, scored on the {} split ({} for the GM)",
                 run.dataset,
                 run.split,
-                counted(run.global_test, "sample")
+                match run.global_test {
+                    0 => "none".to_owned(),
+                    samples => counted(samples, "sample"),
+                }
             ),
         ),
         ("network", format!("{}, {} parameters", run.network, count(run.parameters as u64))),

@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use super::drawing::show_all;
 use super::{Drawing, unscored};
 use crate::plot::{self, Strip, strips};
 use crate::quantity::percent;
@@ -14,6 +15,11 @@ const LISTED: usize = 200;
 /// The strips, with how to read them.
 pub(super) fn section(page: &mut String, logs: &[RunLog]) {
     let found = scores(&logs[0]);
+    let scored = found.iter().any(|strip| strip.clients.iter().any(Option::is_some));
+    if !scored && logs[0].seconds.is_some() {
+        let _ = writeln!(page, "<p class=\"caption\">{}</p>", unscored(&logs[0]));
+        return;
+    }
     let metric = logs[0].started.metrics.first().title();
     let _ = write!(
         page,
@@ -31,7 +37,7 @@ pub(super) fn section(page: &mut String, logs: &[RunLog]) {
         let _ = write!(page, " Of the run with seed {}.", logs[0].started.seed);
     }
     page.push_str("</p>\n");
-    figures(logs).iter().for_each(|drawing| drawing.show(page));
+    show_all(page, &figures(logs));
 }
 
 /// The strips for a file.

@@ -96,7 +96,7 @@ fn times(method: &MethodLog, row: &Row) -> [String; 7] {
         count(row.rounds as u64),
         time(row.seconds),
         time(row.train_seconds),
-        time(method.evaluation_seconds()),
+        if method.evaluations.is_empty() { missing() } else { time(method.evaluation_seconds()) },
         phase(Phase::Shared),
         phase(Phase::Personal),
         row.samples_per_second.map_or_else(missing, |rate| count(rate.round() as u64)),

@@ -5,6 +5,7 @@ mod course;
 
 use std::fmt::Write;
 
+use super::drawing::show_all;
 use super::{Drawing, capital, unscored};
 use crate::plot::{Axes, Curve, Measure, lines};
 use crate::quantity::counted;
@@ -30,6 +31,7 @@ pub(super) fn section(page: &mut String, logs: &[RunLog]) {
          penalties included: compare it over rounds rather than between methods. ",
         capital(metric.title())
     );
+    page.push_str("The generic model is scored on the global test set, personal models on their clients' own test sets; losses are means over clients. ");
     if logs.len() > 1 {
         let _ = write!(
             page,
@@ -57,7 +59,7 @@ pub(super) fn section(page: &mut String, logs: &[RunLog]) {
     }
     for axis in &axes {
         let _ = writeln!(page, "<div class=\"panel trio over-{}\">", axis.id);
-        drawings(logs, axis).iter().for_each(|drawing| drawing.show(page));
+        show_all(page, &drawings(logs, axis));
         page.push_str("</div>\n");
         if let Some(says) = axis.says {
             let _ = writeln!(page, "<p class=\"panel notes over-{}\">{says}</p>", axis.id);
@@ -76,9 +78,9 @@ fn drawings(logs: &[RunLog], axis: &Axis) -> Vec<Drawing> {
     let rows = rows(log);
     let metric = log.started.metrics.first().title();
     let plots = [
-        (Shown::Gm, "Generic model on the global test set", format!("GM {metric}, %")),
-        (Shown::Pm, "Personal models on the clients' own test sets", format!("PM {metric}, %")),
-        (Shown::Loss, "Training loss, mean over clients", "training loss".to_owned()),
+        (Shown::Gm, "Generic model", format!("GM {metric}, %")),
+        (Shown::Pm, "Personal models", format!("PM {metric}, %")),
+        (Shown::Loss, "Training loss", "training loss".to_owned()),
     ];
     let drawing = |(shown, title, y): (Shown, &str, String)| {
         let (measure, otherwise) = match shown {

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use super::curve::{Curve, Point};
 use super::marker::marker;
 use super::scale::{Scale, round_step};
-use super::{HALF, colour, label_width, open};
+use super::{COLOURS, HALF, colour, label_width, open};
 use crate::html::text;
 use crate::quantity::{percent, shortened};
 
@@ -55,8 +55,12 @@ pub(crate) fn lines(says: &str, axes: &Axes<'_>, curves: &[Curve]) -> Option<Str
     let places = || curves.iter().flat_map(|curve| curve.points.iter().map(|point| point.x));
     let (first, last) = (places().min_by(f64::total_cmp)?, places().max_by(f64::total_cmp)?);
 
-    let height = 310.0_f64.max(TOP + BOTTOM + curves.len() as f64 * LABEL_GAP);
-    let labels: Vec<String> = curves.iter().map(|curve| label(curve)).collect();
+    // Many lines need more height, and their labels less width.
+    let crowded = curves.len() > COLOURS;
+    let least = if crowded { 380.0_f64 } else { 310.0 };
+    let height = least.max(TOP + BOTTOM + curves.len() as f64 * LABEL_GAP);
+    let letters = if crowded { 15 } else { 20 };
+    let labels: Vec<String> = curves.iter().map(|curve| label(curve, letters)).collect();
     let margin = labels.iter().map(|label| label_width(label)).fold(40.0, f64::max) + BESIDE + 4.0;
     let (right, base) = (HALF - margin, height - BOTTOM);
     let x = Scale::linear(first, last, LEFT, right);
@@ -118,8 +122,8 @@ fn lead(svg: &mut String, slot: usize, end: (f64, f64), (right, y): (f64, f64), 
     );
 }
 
-fn label(curve: &Curve) -> String {
-    let name = shortened(&curve.name, 20);
+fn label(curve: &Curve, letters: usize) -> String {
+    let name = shortened(&curve.name, letters);
     if curve.aside { format!("({name})") } else { name }
 }
 

@@ -8,6 +8,7 @@
 
 mod damage;
 mod insights;
+mod frame;
 mod pages;
 mod reading;
 mod synthetic;

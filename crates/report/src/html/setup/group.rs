@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 
+use formant_runtime::event::Metric;
 use serde_json::{Map, Value};
 
 use crate::quantity::{count, counted};
@@ -40,7 +41,7 @@ pub(super) fn groups(logs: &[RunLog]) -> Vec<Group> {
 struct Facts<'c> {
     section: &'c Map<String, Value>,
     told: BTreeSet<&'c str>,
-    facts: Vec<(String, String)>,
+    said: Vec<(String, String)>,
 }
 
 impl<'c> Facts<'c> {
@@ -59,7 +60,7 @@ impl<'c> Facts<'c> {
     }
 
     fn say(&mut self, name: &str, value: impl Into<String>) {
-        self.facts.push((name.to_owned(), value.into()));
+        self.said.push((name.to_owned(), value.into()));
     }
 
     /// A key as it is, under another name.
@@ -79,7 +80,7 @@ impl<'c> Facts<'c> {
     fn rest(&mut self) {
         for (key, value) in self.section {
             if !self.told.contains(key.as_str()) && !value.is_null() {
-                self.facts.push((spoken(key), written(value)));
+                self.said.push((spoken(key), written(value)));
             }
         }
     }
@@ -92,10 +93,10 @@ fn section<'c>(
     tell: impl FnOnce(&mut Facts<'c>),
 ) -> Vec<(String, String)> {
     let Some(section) = config.get(name).and_then(Value::as_object) else { return Vec::new() };
-    let mut facts = Facts { section, told: BTreeSet::new(), facts: Vec::new() };
+    let mut facts = Facts { section, told: BTreeSet::new(), said: Vec::new() };
     tell(&mut facts);
     facts.rest();
-    facts.facts
+    facts.said
 }
 
 /// A key of an experiment in plain words.
@@ -123,10 +124,10 @@ pub(super) fn written(value: &Value) -> String {
     }
 }
 
-/// A share in percent: `25 %`, `2.5 %`.
+/// A share in percent, `25 %` or `2.5 %`, that no line breaks.
 fn share(fraction: f64) -> String {
     let percent = (fraction * 1e6).round() / 1e4;
-    format!("{percent} %")
+    format!("{percent}\u{a0}%")
 }
 
 fn seeds(logs: &[RunLog]) -> Vec<(String, String)> {
@@ -318,7 +319,7 @@ fn evaluation(log: &RunLog) -> Vec<(String, String)> {
             facts.say("global test set, for the GM", size);
         }
         facts.take("metrics");
-        let metrics: Vec<_> = run.metrics.iter().map(|metric| metric.title()).collect();
+        let metrics: Vec<_> = run.metrics.iter().map(Metric::title).collect();
         facts.say("metrics", metrics.join(", "));
         facts.tell_or("patience", "patience", "none: all rounds are done");
     })
@@ -347,7 +348,7 @@ mod tests {
         );
         assert_eq!(
             of(json!({"schedule": "cosine", "floor": 0.05})),
-            "a cosine down to 5 % at the end"
+            "a cosine down to 5\u{a0}% at the end"
         );
     }
 
@@ -368,6 +369,6 @@ mod tests {
             "links": {"up": "1Mbit", "loss": 0.01}});
         let facts = fleet(&given);
         assert!(facts.contains(&("median device".to_owned(), "300 samples a second".to_owned())));
-        assert!(facts.contains(&("packets that are lost".to_owned(), "1 %".to_owned())));
+        assert!(facts.contains(&("packets that are lost".to_owned(), "1\u{a0}%".to_owned())));
     }
 }
