@@ -89,6 +89,7 @@ test sets. Not ranked.
 - † Ditto: 2 client phases diverged or failed and counted for nothing; first in round 2, client 1, \
 shared phase: the loss is NaN; 1 evaluation met a diverged model, whose figures are not numbers; \
 stopped after round 2 of 3: every client diverged.
+- Worse off at last than by training alone, of 3 clients: FedAvg 0, Ditto 3, SCD 3.
 ";
     assert_eq!(text, expected);
 }
