@@ -69,7 +69,11 @@ fn a_comparison_is_shown_whole() {
     ] {
         assert!(page.contains(part), "{part}");
     }
-    assert_eq!(page.matches("role=\"img\"").count(), 5, "one plot of each kind");
+    assert_eq!(
+        page.matches("role=\"img\"").count(),
+        9,
+        "one plot of each kind, and a difference for each column"
+    );
 }
 
 #[test]
