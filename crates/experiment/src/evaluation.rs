@@ -44,6 +44,12 @@ const KEYS: &[Key] = &[
         "end a method after so many evaluations in a row that were no better, and keep the models of \
          the best: by the weighted PM of a method with personal models, else by the GM; unset: never",
     ),
+    key(
+        "adapt_epochs",
+        Kind::Integer { min: 1, max: 1_000 },
+        Preset::Unset,
+        "epochs that data.new_clients train for when they join, scored after each; 5 unless set",
+    ),
 ];
 
 /// When and on what the models are scored.
@@ -59,6 +65,9 @@ pub struct Evaluation {
     /// After how many evaluations in a row without improvement a method ends, if it does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub patience: Option<usize>,
+    /// Epochs that new clients train for when they join; without it, [`Evaluation::ADAPT_EPOCHS`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub adapt_epochs: Option<usize>,
 }
 
 impl Default for Evaluation {
@@ -68,8 +77,13 @@ impl Default for Evaluation {
 }
 
 impl Evaluation {
+    /// Epochs that new clients train for unless told.
+    pub const ADAPT_EPOCHS: usize = 5;
+
     pub(crate) fn plan(&self) -> formant_runtime::Evaluation {
         let (metrics, patience) = (self.metrics.clone(), self.patience);
-        formant_runtime::Evaluation { every: self.every, split: self.split, metrics, patience }
+        let adapt_epochs = self.adapt_epochs.unwrap_or(Self::ADAPT_EPOCHS);
+        let (every, split) = (self.every, self.split);
+        formant_runtime::Evaluation { every, split, metrics, patience, adapt_epochs }
     }
 }

@@ -35,6 +35,8 @@ pub enum Stream {
     Equipment = 10,
     /// What makes the images of clients look different.
     Skew = 12,
+    /// Training of clients that join when the others are through.
+    Adaptation = 14,
     /// For tests and benchmarks.
     Test = 1_000,
 }

@@ -121,17 +121,7 @@ impl<'p> Client<'p> {
     /// A model on the client's own samples. A model that diverged while it was fine-tuned gets nothing
     /// right.
     pub fn score(&self, model: Option<&Model>, hand: &mut Hand) -> Figures {
-        let (samples, measures) =
-            (&*self.plan.federation.dataset.train, &self.plan.evaluation.metrics);
-        let (indices, detail) = (self.plan.scored(self.id), Detail::of(measures));
-        let tally = if let Some(model) = model {
-            hand.worker.score(model, samples, indices, detail)
-        } else {
-            let classes = self.plan.engine.network().classes();
-            Tally::lost(samples, indices, classes, detail)
-        };
-        let metrics = [Metric::Accuracy].into_iter().chain(measures.further());
-        metrics.filter_map(|metric| Some((metric, tally.figure(metric)?))).collect()
+        score_on(self.plan, self.plan.scored(self.id), model, hand)
     }
 
     /// Writes its personal model after a round into a folder; gives the bytes of the file, none for a
@@ -153,4 +143,22 @@ impl<'p> Client<'p> {
         std::fs::write(&path, &file).map_err(|error| RuntimeError::file("write", &path, error))?;
         Ok(Some(file.len() as u64))
     }
+}
+
+/// A model on somebody's own samples; one that diverged gets nothing right.
+pub(super) fn score_on(
+    plan: &RunPlan,
+    indices: &[u32],
+    model: Option<&Model>,
+    hand: &mut Hand,
+) -> Figures {
+    let (samples, measures) = (&*plan.federation.dataset.train, &plan.evaluation.metrics);
+    let detail = Detail::of(measures);
+    let tally = if let Some(model) = model {
+        hand.worker.score(model, samples, indices, detail)
+    } else {
+        Tally::lost(samples, indices, plan.engine.network().classes(), detail)
+    };
+    let metrics = [Metric::Accuracy].into_iter().chain(measures.further());
+    metrics.filter_map(|metric| Some((metric, tally.figure(metric)?))).collect()
 }

@@ -6,8 +6,9 @@ mod order;
 mod turns;
 
 use super::client::Client;
+use super::newcomer::Newcomer;
 use super::{
-    Answer, Executor, Figures, GlobalSet, Held, JobRecord, Look, MeanModel, PersonalScores, Start,
+    Adaptation, Adapting, Answer, Executor, Figures, GlobalSet, Held, JobRecord, Look, MeanModel, PersonalScores, Start,
     Step, Take, Wave, Written,
 };
 use crate::event::Score;
@@ -233,6 +234,16 @@ impl Executor for Threads<'_, '_> {
         let parts: Vec<usize> = (0..set.parts()).collect();
         let scores = self.crew.run(&parts, |part, hand| Ok(set.score_part(*part, model, hand)))?;
         Ok(set.total(scores))
+    }
+
+    fn adapt(&mut self, asked: &Adapting<'_>) -> Result<Vec<Adaptation>, RuntimeError> {
+        let plan = self.plan;
+        let places: Vec<usize> = (0..plan.federation.newcomers.clients.len()).collect();
+        self.crew.run(&places, |place, hand| {
+            let adaptation = Newcomer::new(plan, asked.method, *place).adapt(asked, hand)?;
+            (asked.done)();
+            Ok(adaptation)
+        })
     }
 
     fn each_state(&mut self, see: &mut dyn FnMut(&[u8])) -> Result<(), RuntimeError> {
