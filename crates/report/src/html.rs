@@ -2,6 +2,7 @@
 
 mod cost;
 mod curves;
+mod newcomers;
 
 use std::fmt::Write;
 
@@ -11,7 +12,8 @@ use crate::scoreboard::{FIGURES, FURTHER_READING, Figure, Scoreboard, first_head
 use crate::setting::Fingerprint;
 use crate::{Row, RunLog, plot, rows, setting};
 
-const STYLE: &str = include_str!("html/style.css");
+/// Colours and classes of page and plots.
+pub(crate) const STYLE: &str = include_str!("html/style.css");
 
 /// The report for `report.html`.
 ///
@@ -36,6 +38,7 @@ pub fn html(log: &RunLog) -> String {
     results(&mut page, &rows);
     learning(&mut page, log, &rows);
     clients(&mut page, log, &rows);
+    newcomers::section(&mut page, &rows, log.started.metrics.first());
     training(&mut page, log, &rows);
     cost::section(&mut page, log, &rows);
     reproduce(&mut page, log);

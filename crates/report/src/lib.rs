@@ -24,6 +24,7 @@ mod files;
 mod html;
 mod log;
 mod markdown;
+mod newcomers;
 mod plot;
 mod quantity;
 mod scoreboard;
@@ -41,6 +42,7 @@ pub use log::{
     RoundLog, RunLog,
 };
 pub use markdown::markdown;
+pub use newcomers::{EpochRow, NewcomerEntry, NewcomerRow, newcomer_svg, newcomer_table};
 pub use seeds::{FurtherSeedRow, SeedRow, Spread, over_seeds, seed_table};
 pub use summary::{CandidateRow, FurtherRow, Row, rows};
 pub use table::table;

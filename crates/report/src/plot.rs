@@ -10,7 +10,7 @@ mod scale;
 mod strip;
 
 pub(crate) use bars::bars;
-pub(crate) use lines::{Curve, Measure, lines};
+pub(crate) use lines::{Curve, Measure, lines, lines_over};
 pub(crate) use strip::{DOTS, Strip, strips};
 
 use crate::html::text;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use formant_runtime::event::{Metric, Phase, RunStarted, Runtime};
 
-use crate::{Evaluation, Failure, MethodLog, RunLog};
+use crate::{Evaluation, Failure, MethodLog, NewcomerRow, RunLog};
 
 /// One method in figures. Scores are by the first metric of the run, which is accuracy unless `metric` says
 /// otherwise: fractions from 0 to 1, absent where nothing was scored or the model had diverged; a best
@@ -99,6 +99,9 @@ pub struct Row {
     /// The same models by the other metrics of the run.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub further: Vec<FurtherRow>,
+    /// What clients came to that joined when training was over, in each way.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub newcomers: Vec<NewcomerRow>,
 }
 
 impl Row {
@@ -196,6 +199,7 @@ fn row(method: &MethodLog, run: &RunStarted) -> Row {
         kept_round,
         kept_by_test: kept_round.is_some() && run.split == "test",
         further: further(method, run, [best_gm, best_pm].map(|best| best.map(|(round, _)| round))),
+        newcomers: method.newcomers.iter().map(|found| NewcomerRow::new(found, metric)).collect(),
     }
 }
 

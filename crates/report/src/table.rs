@@ -2,6 +2,7 @@
 
 use unicode_width::UnicodeWidthStr;
 
+use crate::newcomers::{NewcomerEntry, newcomer_table};
 use crate::Row;
 use crate::markdown::escaped;
 use crate::quantity::one_line;
@@ -17,7 +18,7 @@ const PLAIN: &str = "\u{1b}[0m";
 /// the column is about and do not compete; footnotes say why, and what failed.
 pub fn table(rows: &[Row], colour: bool) -> String {
     let board = Scoreboard::new(rows);
-    let plain = |text: &str| if colour { one_line(text) } else { escaped(text) };
+    let plain = |text: &str| plain(text, colour);
     let mut columns = vec![Column::new(&first_heading(board.metric), false)];
     for entry in &board.entries {
         let mut name = plain(&entry.name);
@@ -42,14 +43,20 @@ pub fn table(rows: &[Row], colour: bool) -> String {
     }
     columns.push(time);
 
-    let mut text = lines(&columns);
+    let mut text = table_lines(&columns);
     text.push_str(&further(&board, colour, plain));
     for (place, note) in board.notes.iter().enumerate() {
         text.push_str(if place == 0 { "\n- " } else { "- " });
         text.push_str(&plain(note));
         text.push('\n');
     }
+    text.push_str(&newcomer_table(&NewcomerEntry::all(rows), board.metric, colour));
     text
+}
+
+/// A text in which nothing is markup, of the terminal if `colour`, else of Markdown.
+pub(crate) fn plain(text: &str, colour: bool) -> String {
+    if colour { one_line(text) } else { escaped(text) }
 }
 
 /// The table of the other metrics, if there are any.
@@ -69,10 +76,11 @@ fn further(board: &Scoreboard, colour: bool, plain: impl Fn(&str) -> String) -> 
         }
         columns.push(column);
     }
-    format!("\n{}", lines(&columns))
+    format!("\n{}", table_lines(&columns))
 }
 
-fn lines(columns: &[Column]) -> String {
+/// Columns as the lines of a table.
+pub(crate) fn table_lines(columns: &[Column]) -> String {
     let mut text = line(columns.iter().map(Column::heading));
     text.push_str(&line(columns.iter().map(Column::rule)));
     for row in 0..columns.first().map_or(0, |column| column.cells.len()) {
@@ -87,7 +95,7 @@ fn line(cells: impl Iterator<Item = String>) -> String {
 
 /// A cell in three parts, so that numbers line up whatever stands around them.
 #[derive(Default)]
-struct Cell {
+pub(crate) struct Cell {
     before: &'static str,
     body: String,
     after: &'static str,
@@ -95,8 +103,14 @@ struct Cell {
 }
 
 impl Cell {
-    fn text(body: String) -> Self {
+    pub(crate) fn text(body: String) -> Self {
         Self { body, ..Self::default() }
+    }
+
+    /// A figure, in parentheses if it is not of the model that the column is about.
+    pub(crate) fn aside(body: String, aside: bool) -> Self {
+        let (before, after) = if aside { ("(", ")") } else { ("", "") };
+        Self { before, body, after, bold: false }
     }
 
     fn figure(figure: &Figure, colour: bool) -> Self {
@@ -110,7 +124,7 @@ impl Cell {
 }
 
 /// A column with the widths, on the screen, of its widest parts.
-struct Column {
+pub(crate) struct Column {
     heading: String,
     right: bool,
     cells: Vec<Cell>,
@@ -120,12 +134,12 @@ struct Column {
 }
 
 impl Column {
-    fn new(heading: &str, right: bool) -> Self {
+    pub(crate) fn new(heading: &str, right: bool) -> Self {
         let heading = heading.to_owned();
         Self { heading, right, cells: Vec::new(), before: 0, body: 0, after: 0 }
     }
 
-    fn push(&mut self, cell: Cell) {
+    pub(crate) fn push(&mut self, cell: Cell) {
         self.before = self.before.max(cell.before.width());
         self.body = self.body.max(cell.body.width());
         self.after = self.after.max(cell.after.width());

@@ -46,6 +46,17 @@ pub(crate) enum Measure {
 
 /// The plot, or nothing if no curve has a point. `says` is its spoken description.
 pub(crate) fn lines(says: &str, axis: &str, measure: Measure, curves: &[Curve]) -> Option<String> {
+    lines_over("round", says, axis, measure, curves)
+}
+
+/// The same over something else that is counted, such as epochs.
+pub(crate) fn lines_over(
+    counted: &str,
+    says: &str,
+    axis: &str,
+    measure: Measure,
+    curves: &[Curve],
+) -> Option<String> {
     let curves: Vec<&Curve> =
         curves.iter().filter(|curve| curve.points.iter().any(|p| figure(p).is_some())).collect();
     let rounds = || curves.iter().flat_map(|curve| curve.points.iter().map(|point| point.0));
@@ -59,7 +70,7 @@ pub(crate) fn lines(says: &str, axis: &str, measure: Measure, curves: &[Curve]) 
     let y = vertical(measure, &curves, base);
 
     let mut svg = open(WIDTH, height, says);
-    axes(&mut svg, &x, &y, measure, axis, (right, base));
+    axes(&mut svg, &x, &y, measure, [counted, axis], (right, base));
     let ends = curves.iter().map(|curve| end(curve, &x, &y)).collect::<Vec<_>>();
     let wanted: Vec<f64> = ends.iter().map(|end| end.1).collect();
     let heights = spread(&wanted, TOP, base);
@@ -95,7 +106,7 @@ pub(crate) fn lines(says: &str, axis: &str, measure: Measure, curves: &[Curve]) 
             label_y + 4.0,
             text(label)
         );
-        tips(&mut svg, curve, &x, &y, measure);
+        tips(&mut svg, curve, &x, &y, measure, counted);
         svg.push_str("</g>");
     }
     svg.push_str("</svg>");
@@ -151,7 +162,7 @@ fn axes(
     x: &Scale,
     y: &Scale,
     measure: Measure,
-    axis: &str,
+    [counted, axis]: [&str; 2],
     (right, base): (f64, f64),
 ) {
     svg.push_str("<g class=\"axis\">");
@@ -184,7 +195,7 @@ fn axes(
     let _ = write!(
         svg,
         "<path d=\"M{LEFT} {base:.1}H{right:.1}\"/>\
-         <text class=\"below title\" x=\"{middle_x:.1}\" y=\"{:.1}\">round</text>\
+         <text class=\"below title\" x=\"{middle_x:.1}\" y=\"{:.1}\">{counted}</text>\
          <text class=\"below title\" transform=\"translate(14 {middle_y:.1}) rotate(-90)\">{}</text>\
          </g>",
         base + 38.0,
@@ -219,7 +230,14 @@ fn line(svg: &mut String, curve: &Curve, x: &Scale, y: &Scale) {
     }
 }
 
-fn tips(svg: &mut String, curve: &Curve, x: &Scale, y: &Scale, measure: Measure) {
+fn tips(
+    svg: &mut String,
+    curve: &Curve,
+    x: &Scale,
+    y: &Scale,
+    measure: Measure,
+    counted: &str,
+) {
     let every = curve.points.len().div_ceil(TIPS).max(1);
     for point in curve.points.iter().step_by(every) {
         let Some(value) = figure(point).filter(|&value| y.holds(value)) else { continue };
@@ -229,7 +247,7 @@ fn tips(svg: &mut String, curve: &Curve, x: &Scale, y: &Scale, measure: Measure)
         };
         let _ = write!(
             svg,
-            "<circle class=\"tip\" cx=\"{:.1}\" cy=\"{:.1}\" r=\"5\"><title>{}, round {}: {written}\
+            "<circle class=\"tip\" cx=\"{:.1}\" cy=\"{:.1}\" r=\"5\"><title>{}, {counted} {}: {written}\
              </title></circle>",
             x.place(point.0 as f64),
             y.place(value),
