@@ -13,6 +13,7 @@ mod divergence;
 mod keeping;
 mod log;
 mod metrics;
+mod newcomers;
 mod patience;
 mod reductions;
 mod resumption;

@@ -6,7 +6,8 @@ use crate::suite;
 use formant_methods::Value;
 use formant_numerics::EVALUATION_BATCH;
 use formant_runtime::executor::client::Client;
-use formant_runtime::executor::{GlobalSet, Step};
+use formant_runtime::executor::newcomer::Newcomer;
+use formant_runtime::executor::{Adapting, GlobalSet, Step};
 use formant_runtime::{Hand, MethodPlan, RunPlan, RuntimeError, Stored};
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -122,6 +123,16 @@ impl<'p> Process<'p> {
             Request::ScoreOwn(model) => Reply::Own(client.score(Some(&model), &mut self.hand)),
             Request::ScorePart(part, model) => {
                 Reply::Part(GlobalSet::of(self.plan).score_part(part, &model, &mut self.hand))
+            }
+            Request::Adapt { method, place, model, broadcast, epochs } => {
+                let got = broadcast.map(|got| {
+                    self.plan.methods[method].method.decode_broadcast(&got)
+                });
+                let (got, done) = (got.transpose()?, &|| {});
+                let (model, broadcast) = (&model, got.as_ref());
+                let asked = Adapting { method, model, broadcast, epochs, keep: false, done };
+                let newcomer = Newcomer::new(self.plan, method, place);
+                Reply::Adapted(newcomer.adapt(&asked, &mut self.hand)?)
             }
             Request::State => {
                 let (state, took_part) = self.take_state();
