@@ -101,7 +101,8 @@ impl Federation {
                 })
                 .collect(),
         };
-        let mut federation = Self { dataset, clients, names: division.names, newcomers: Newcomers::default() };
+        let mut federation =
+            Self { dataset, clients, names: division.names, newcomers: Newcomers::default() };
         federation.remark(division.remarks);
         Ok(federation)
     }

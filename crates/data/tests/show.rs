@@ -3,8 +3,8 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot be set up should fail at once")]
 
 use formant_data::{
-    Newcomers,
-    ClientData, Dataset, Federation, Images, Normalisation, Partition, PartitionPlan, show,
+    ClientData, Dataset, Federation, Images, Newcomers, Normalisation, Partition, PartitionPlan,
+    show,
 };
 use formant_numerics::Shape;
 use std::sync::Arc;
@@ -109,7 +109,12 @@ fn many_clients_are_shown_in_part() {
 
 #[test]
 fn nothing_to_show_is_not_a_panic() {
-    let none = Federation { dataset: animals(3), clients: Vec::new(), names: None, newcomers: Newcomers::default() };
+    let none = Federation {
+        dataset: animals(3),
+        clients: Vec::new(),
+        names: None,
+        newcomers: Newcomers::default(),
+    };
     assert!(show::table(&none).contains("0 of 3 training samples over 0 clients"));
     assert!(show::heat_map(&none, false).contains("all"));
     let empty = Federation { clients: vec![ClientData::default()], ..none };

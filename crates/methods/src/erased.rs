@@ -1,8 +1,8 @@
 //! The untyped twin of [`Method`], for the runtime. Authors never see it.
 
 use crate::{
-    Central, Entry, Hints, Local, Message, Method, MethodError, Moment, Newcomer, Receive, State, Upload,
-    Uploads,
+    Central, Entry, Hints, Local, Message, Method, MethodError, Moment, Newcomer, Receive, State,
+    Upload, Uploads,
 };
 use formant_numerics::{Model, Network, vector};
 use serde::Serialize;

@@ -32,7 +32,9 @@ pub fn read_broadcast(path: &Path) -> Result<Option<Vec<u8>>, ModelError> {
     let refuse = |found: &str| ModelError::Malformed {
         origin: path.display().to_string(),
         found: found.into(),
-        remedy: "take another copy of the run folder, or remove the file: newcomers then only fine-tune".into(),
+        remedy:
+            "take another copy of the run folder, or remove the file: newcomers then only fine-tune"
+                .into(),
     };
     if !bytes.starts_with(MARK) || bytes.len() < BROADCAST_BESIDES {
         return Err(refuse("it does not begin as a broadcast does"));

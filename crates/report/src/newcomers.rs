@@ -183,7 +183,11 @@ pub(crate) fn shown_epochs(entries: &[NewcomerEntry]) -> Vec<usize> {
 }
 
 /// The plot of one way, over epochs; nothing without figures.
-pub(crate) fn plot(entries: &[NewcomerEntry], approach: Approach, metric: Metric) -> Option<String> {
+pub(crate) fn plot(
+    entries: &[NewcomerEntry],
+    approach: Approach,
+    metric: Metric,
+) -> Option<String> {
     let curves = entries.iter().enumerate().filter_map(|(slot, entry)| {
         let row = entry.by(approach)?;
         Some(Curve {
@@ -214,9 +218,16 @@ pub fn newcomer_svg(entries: &[NewcomerEntry], metric: Metric) -> Option<String>
         let size = svg.split("viewBox=\"0 0 ").nth(1)?.split('"').next()?;
         let (width, height) = size.split_once(' ')?;
         let height: f64 = height.parse().ok()?;
-        let placed = svg.replacen("<svg", &format!("<svg y=\"{:.0}\" width=\"{width}\" height=\"{height}\"", top + 26.0), 1);
+        let placed = svg.replacen(
+            "<svg",
+            &format!("<svg y=\"{:.0}\" width=\"{width}\" height=\"{height}\"", top + 26.0),
+            1,
+        );
         let title = text(approach.title());
-        body.push_str(&format!("<text class=\"name\" x=\"12\" y=\"{:.0}\">{title}</text>{placed}\n", top + 18.0));
+        body.push_str(&format!(
+            "<text class=\"name\" x=\"12\" y=\"{:.0}\">{title}</text>{placed}\n",
+            top + 18.0
+        ));
         top += height + 34.0;
     }
     (top > 0.0).then(|| {
@@ -226,4 +237,65 @@ pub fn newcomer_svg(entries: &[NewcomerEntry], metric: Metric) -> Option<String>
              <rect width=\"100%\" height=\"100%\" style=\"fill: var(--card)\"/>\n{body}</svg>\n"
         )
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(name: &str, generic: bool, approach: Approach, epochs: usize) -> NewcomerEntry {
+        let epoch = |k: usize| EpochRow {
+            weighted: 0.5 + k as f64 / 100.0,
+            mean: 0.4,
+            worst_decile: 0.3,
+            per_client: vec![Some(0.5), None],
+        };
+        let row = NewcomerRow {
+            label: name.into(),
+            approach,
+            round: 3,
+            newcomers: 2,
+            epochs: (0..=epochs).map(epoch).collect(),
+            failed: usize::from(!generic),
+            seconds: 1.0,
+        };
+        NewcomerEntry { name: name.into(), generic, rows: vec![row] }
+    }
+
+    #[test]
+    fn a_table_says_what_became_of_newcomers() {
+        let entries = [
+            entry("Ditto", true, Approach::Own, 2),
+            entry("Local", false, Approach::FineTuning, 2),
+        ];
+        let text = newcomer_table(&entries, Metric::Accuracy, false);
+        assert!(text.contains("| Ditto "), "{text}");
+        assert!(text.contains("| own rule") && text.contains("52.0"), "{text}");
+        assert!(text.contains("(52.0)") && text.contains("fine-tuning †"), "{text}");
+        assert!(
+            text.contains("2 clients joined") && text.contains("diverged at 1 newcomer,"),
+            "{text}"
+        );
+        assert_eq!(newcomer_table(&[], Metric::Accuracy, false), "");
+    }
+
+    #[test]
+    fn many_epochs_get_few_columns() {
+        let all = |k| shown_epochs(&[entry("Ditto", true, Approach::Own, k)]);
+        assert_eq!(all(5), [0, 1, 2, 3, 4, 5]);
+        assert_eq!(all(60), [0, 1, 2, 5, 10, 20, 50, 60]);
+        assert!(all(1_000).len() < 12);
+    }
+
+    #[test]
+    fn a_picture_by_itself_has_both_plots() {
+        let entries = [
+            entry("Ditto", true, Approach::Own, 2),
+            entry("FedAvg <3", true, Approach::FineTuning, 2),
+        ];
+        let svg = newcomer_svg(&entries, Metric::Accuracy).unwrap();
+        assert!(svg.starts_with("<svg xmlns=") && svg.matches("role=\"img\"").count() == 2);
+        assert!(svg.contains("FedAvg &lt;3") && svg.contains(">epoch</text>"), "{svg}");
+        assert_eq!(newcomer_svg(&[], Metric::Accuracy), None);
+    }
 }

@@ -2,9 +2,9 @@
 
 use unicode_width::UnicodeWidthStr;
 
-use crate::newcomers::{NewcomerEntry, newcomer_table};
 use crate::Row;
 use crate::markdown::escaped;
+use crate::newcomers::{NewcomerEntry, newcomer_table};
 use crate::quantity::one_line;
 use crate::scoreboard::{FIGURES, Figure, Scoreboard, first_heading};
 

@@ -6,7 +6,7 @@ use crate::sim::personal_score;
 use crate::{RunPlan, RuntimeError};
 use formant_methods::Value;
 use formant_model::folder::{self, BROADCAST, GENERIC, MODELS};
-use formant_model::{ModelFile, read_broadcast};
+use formant_model::{ModelError, ModelFile, read_broadcast};
 use formant_numerics::Model;
 use std::path::Path;
 
@@ -22,12 +22,24 @@ pub struct Legacy {
 }
 
 impl Legacy {
+    /// An error with its remedy if a generic model was not kept.
+    pub fn check_kept(path: &Path) -> Result<(), RuntimeError> {
+        if path.is_file() {
+            return Ok(());
+        }
+        Err(RuntimeError::Model(ModelError::Choice {
+            found: format!("{} is not there: the run has not kept it", path.display()),
+            remedy: "run the experiment again with runtime.keep = \"generic\" or \"all\", and a larger runtime.keep_limit if that left it out".into(),
+        }))
+    }
+
     /// Reads what a run folder has of a method, given by its place in the plan.
     pub fn read(plan: &RunPlan, method: usize, run_dir: &Path) -> Result<Self, RuntimeError> {
         let labels = plan.methods.iter().map(|method| method.label.as_str());
         let name = folder::method_folders(labels).swap_remove(method);
         let folder = run_dir.join(MODELS).join(name);
         let path = folder.join(GENERIC);
+        Self::check_kept(&path)?;
         let ModelFile { card, model } = ModelFile::read(&path)?;
         let layout = plan.engine.network().layout();
         let sizes = (model.parameters.len(), model.buffers.len());

@@ -62,8 +62,7 @@ impl RunPlan {
             ];
             let personal = wanted[1].0 && generic && fits(wanted[1].1);
             let wanted: u64 = wanted.iter().filter(|(is, _)| *is).map(|(_, bytes)| bytes).sum();
-            let bytes =
-                if generic { common } else { 0 } + if personal { clients * one } else { 0 };
+            let bytes = if generic { common } else { 0 } + if personal { clients * one } else { 0 };
             kept.push(Kept { generic, personal, bytes, beyond: wanted - bytes });
         }
         kept

@@ -43,7 +43,8 @@ impl Footprint {
     pub fn of(plan: &RunPlan) -> Self {
         let clients = &plan.federation.clients;
         let newcomers = &plan.federation.newcomers.clients;
-        let trainers = clients.iter().filter(|data| !data.train.is_empty()).count().max(newcomers.len());
+        let trainers =
+            clients.iter().filter(|data| !data.train.is_empty()).count().max(newcomers.len());
         let split = plan.evaluation.split;
         let locally = clients.iter().chain(newcomers).map(|data| split.of(data).len());
         Self::under(&Load {

@@ -1,6 +1,8 @@
 //! A tiny real problem: five clients with digits of different classes.
 
-use formant_data::{Dataset, Federation, Images, Newcomers, Normalisation, Partition, PartitionPlan, Samples};
+use formant_data::{
+    Dataset, Federation, Images, Newcomers, Normalisation, Partition, PartitionPlan, Samples,
+};
 use formant_experiment::Experiment;
 use formant_federation::Schedule;
 use formant_methods::Zoo;
@@ -127,7 +129,12 @@ pub fn plan_with_a_client_that_diverges(zoo: &Zoo, method: &str) -> RunPlan {
     let mut odd = clients[0].clone();
     odd.train = (total - bright_count..total).map(|i| i as u32).collect();
     clients.insert(DIVERGES, odd);
-    let federation = Federation { dataset: Arc::new(dataset), clients, names: None, newcomers: Newcomers::default() };
+    let federation = Federation {
+        dataset: Arc::new(dataset),
+        clients,
+        names: None,
+        newcomers: Newcomers::default(),
+    };
     experiment(zoo, &[method], "name = \"logistic\"").plan_on(federation).unwrap()
 }
 

@@ -230,14 +230,7 @@ fn line(svg: &mut String, curve: &Curve, x: &Scale, y: &Scale) {
     }
 }
 
-fn tips(
-    svg: &mut String,
-    curve: &Curve,
-    x: &Scale,
-    y: &Scale,
-    measure: Measure,
-    counted: &str,
-) {
+fn tips(svg: &mut String, curve: &Curve, x: &Scale, y: &Scale, measure: Measure, counted: &str) {
     let every = curve.points.len().div_ceil(TIPS).max(1);
     for point in curve.points.iter().step_by(every) {
         let Some(value) = figure(point).filter(|&value| y.holds(value)) else { continue };

@@ -5,7 +5,7 @@
 //! learning rate that the schedule is a share of: where a schedule has ended, a newcomer only begins.
 
 use super::client::score_on;
-use super::{Adapting, Adaptation, Figures, Progress};
+use super::{Adaptation, Adapting, Figures, Progress};
 use crate::{Hand, MethodPlan, PhasePlan, RunPlan, RuntimeError};
 use formant_data::ClientData;
 use formant_methods::{Loan, Local, MethodError, Moment, Newcomer as Rule, Training, Value};
@@ -134,9 +134,8 @@ impl<'p> Newcomer<'p> {
         hand: &mut Hand,
     ) -> Result<Option<()>, RuntimeError> {
         let method = &*self.method.method;
-        let sent = self.epoch(epoch, Turn::Shared, hand, |local| {
-            method.train_shared(state, got, local)
-        })?;
+        let sent =
+            self.epoch(epoch, Turn::Shared, hand, |local| method.train_shared(state, got, local))?;
         let Some(sent) = sent else { return Ok(None) };
         if !method.hints(self.moment()).personal_phase {
             return Ok(Some(()));

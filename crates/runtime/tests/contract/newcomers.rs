@@ -95,10 +95,12 @@ fn after_no_epoch_fine_tuning_is_the_generic_model() {
     swapped.federation.clients = std::mem::take(&mut swapped.federation.newcomers.clients);
     let model = Legacy::read(&plan, 0, folder.path()).unwrap().model;
     let figures = std::thread::scope(|scope| {
-        let (room, held) = (std::sync::Arc::new(formant_runtime::Room::new(1 << 20)), Default::default());
+        let (room, held) =
+            (std::sync::Arc::new(formant_runtime::Room::new(1 << 20)), Default::default());
         let mut threads = Threads::new(&swapped, scope);
         let (folder, named) = (folder.path(), &[][..]);
-        let start = formant_runtime::executor::Start { method: 0, folder, room: &room, held: &held, named };
+        let start =
+            formant_runtime::executor::Start { method: 0, folder, room: &room, held: &held, named };
         threads.begin(&start).unwrap();
         threads.score_own(&model).unwrap()
     });

@@ -125,9 +125,8 @@ impl<'p> Process<'p> {
                 Reply::Part(GlobalSet::of(self.plan).score_part(part, &model, &mut self.hand))
             }
             Request::Adapt { method, place, model, broadcast, epochs } => {
-                let got = broadcast.map(|got| {
-                    self.plan.methods[method].method.decode_broadcast(&got)
-                });
+                let got =
+                    broadcast.map(|got| self.plan.methods[method].method.decode_broadcast(&got));
                 let (got, done) = (got.transpose()?, &|| {});
                 let (model, broadcast) = (&model, got.as_ref());
                 let asked = Adapting { method, model, broadcast, epochs, keep: false, done };

@@ -5,7 +5,8 @@ use crate::pipe::{self, Reply, Request};
 use formant_numerics::Model;
 use formant_runtime::event::Score;
 use formant_runtime::executor::{
-    Adaptation, Adapting, Answer, Executor, Figures, GlobalSet, Held, Look, MeanModel, PersonalScores, Start, Take, Wave,
+    Adaptation, Adapting, Answer, Executor, Figures, GlobalSet, Held, Look, MeanModel,
+    PersonalScores, Start, Take, Wave,
 };
 use formant_runtime::{RunPlan, RuntimeError, Stored};
 use std::io::{self, BufReader, BufWriter};

@@ -8,8 +8,8 @@ mod turns;
 use super::client::Client;
 use super::newcomer::Newcomer;
 use super::{
-    Adaptation, Adapting, Answer, Executor, Figures, GlobalSet, Held, JobRecord, Look, MeanModel, PersonalScores, Start,
-    Step, Take, Wave, Written,
+    Adaptation, Adapting, Answer, Executor, Figures, GlobalSet, Held, JobRecord, Look, MeanModel,
+    PersonalScores, Start, Step, Take, Wave, Written,
 };
 use crate::event::Score;
 use crate::store::{Background, ClientStore, Sender, Stored};
