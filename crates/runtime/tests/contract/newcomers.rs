@@ -3,11 +3,12 @@
 use crate::standard::{case, cases, plan_of};
 use formant_data::Newcomers;
 use formant_methods::Newcomer;
-use formant_runtime::event::{Adapted, Approach, Event};
-use formant_runtime::executor::{Adaptation, Adapting, Executor, Threads};
+use formant_runtime::event::{Adapted, Approach, Event, PersonalScore};
+use formant_runtime::executor::{Adaptation, Adapting, Executor, Held, Start, Threads};
 use formant_runtime::sim::Outcome;
-use formant_runtime::{Legacy, RunPlan};
+use formant_runtime::{Legacy, Room, RunPlan};
 use formant_testing::{DENSE, Folder, WITH_BUFFERS, plan_with_a_client_that_diverges};
+use std::sync::Arc;
 
 /// Of five clients, the last two join later.
 fn joined(plan: &mut RunPlan) {
@@ -60,9 +61,9 @@ fn threads_resumption_and_the_folder_give_the_same_newcomers() {
         // From the files alone: the same, as far as the epochs go.
         let plan = plan(2);
         let found = again(&folder, &plan, 1, false);
-        let mut found = plan.adapted(0, 3, &found);
+        let found = plan.adapted(0, 3, &found);
         assert_eq!(found.len(), reference.len(), "{case:?}");
-        for (found, reference) in found.iter_mut().zip(&reference) {
+        for (found, reference) in found.iter().zip(&reference) {
             assert_eq!(found.epochs, reference.epochs[..2], "{case:?}");
         }
     }
@@ -95,13 +96,10 @@ fn after_no_epoch_fine_tuning_is_the_generic_model() {
     swapped.federation.clients = std::mem::take(&mut swapped.federation.newcomers.clients);
     let model = Legacy::read(&plan, 0, folder.path()).unwrap().model;
     let figures = std::thread::scope(|scope| {
-        let (room, held) =
-            (std::sync::Arc::new(formant_runtime::Room::new(1 << 20)), Default::default());
-        let mut threads = Threads::new(&swapped, scope);
+        let (room, held) = (Arc::new(Room::new(1 << 20)), Held::default());
         let (folder, named) = (folder.path(), &[][..]);
-        let start =
-            formant_runtime::executor::Start { method: 0, folder, room: &room, held: &held, named };
-        threads.begin(&start).unwrap();
+        let mut threads = Threads::new(&swapped, scope);
+        threads.begin(&Start { method: 0, folder, room: &room, held: &held, named }).unwrap();
         threads.score_own(&model).unwrap()
     });
     let accuracies: Vec<_> = figures.iter().map(|f| f.values().next().copied()).collect();
@@ -110,7 +108,7 @@ fn after_no_epoch_fine_tuning_is_the_generic_model() {
 }
 
 /// The approaches of a method's newcomers.
-fn approaches(method: &str) -> [Option<Vec<formant_runtime::event::PersonalScore>>; 2] {
+fn approaches(method: &str) -> [Option<Vec<PersonalScore>>; 2] {
     let folder = Folder::new();
     folder.run(&case(method, DENSE).plan_with(joined)).unwrap();
     let found = adapted(&folder);
