@@ -1,5 +1,6 @@
 //! The command line.
 
+pub(crate) mod adapt;
 pub(crate) mod cert;
 pub(crate) mod compare;
 pub(crate) mod data;
@@ -52,6 +53,8 @@ pub(crate) enum Command {
     Predict(predict::PredictArgs),
     /// Score a model on labelled images
     Evaluate(predict::EvaluateArgs),
+    /// Give clients that took no part in a run personal models
+    Adapt(adapt::AdaptArgs),
     /// Write report.md and report.html for a run folder and print its table
     Report(ReportArgs),
     /// Measure what the wait-free schedule saves: time to a target accuracy with and without it

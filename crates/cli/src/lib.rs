@@ -14,6 +14,7 @@
 //! }
 //! ```
 
+mod adapt;
 mod args;
 mod cert;
 mod compare;
@@ -70,6 +71,7 @@ fn run_command(command: Command, zoo: &Zoo) -> anyhow::Result<ExitCode> {
         Command::Export(args) => export_model::export(&args),
         Command::Predict(args) => predict::predict(&args),
         Command::Evaluate(args) => evaluate::evaluate(&args),
+        Command::Adapt(args) => adapt::adapt(&args, zoo),
         Command::Report(args) => report::report(&args),
         Command::Speedup(args) => speedup::speedup(&args, zoo),
         Command::Devices(args) => devices::devices(&args, zoo),

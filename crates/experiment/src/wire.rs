@@ -34,7 +34,7 @@ impl Experiment {
         let sizes = federation.clients.iter().map(|data| Some(self.size_of(data))).collect();
         let protocol = self.protocol(federation.clients.len());
         combination::check_protocol(&protocol)?;
-        combination::check_scored(self, &federation.clients)?;
+        combination::check_scored(self, &federation)?;
         let methods = self.methods.iter();
         let methods = methods.map(|method| method.plan(&self.training, self.data.augment));
         let header = self.header(&federation.dataset, &*engine, sizes);

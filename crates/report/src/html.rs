@@ -12,6 +12,7 @@ mod division;
 mod drawing;
 pub(crate) mod errors;
 pub(crate) mod gains;
+mod newcomers;
 mod panels;
 mod reproduce;
 mod results;
@@ -77,7 +78,11 @@ const SECTIONS: &[Section] = &[
         title: "Client by client",
         parts: &[Part { section: clients::section, figures: clients::figures }],
     },
-    // Newcomers.
+    Section {
+        id: "newcomers",
+        title: "Newcomers",
+        parts: &[Part { section: newcomers::section, figures: newcomers::figures }],
+    },
     Section {
         id: "errors",
         title: "Errors and calibration",

@@ -31,6 +31,7 @@ mod html;
 mod insight;
 mod log;
 mod markdown;
+mod newcomers;
 mod paired;
 mod plot;
 mod quantity;
@@ -56,6 +57,7 @@ pub use log::{
     RoundLog, RunLog,
 };
 pub use markdown::{markdown, series_markdown};
+pub use newcomers::{EpochRow, NewcomerEntry, NewcomerRow, newcomer_svg, newcomer_table};
 pub use paired::{
     Contest, ContestEntry, Difference, RESAMPLES, Significance, Standing, Standings, Which, covers,
     significance,

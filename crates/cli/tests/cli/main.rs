@@ -9,6 +9,7 @@ macro_rules! snapshot {
     };
 }
 
+mod adaptations;
 mod certificates;
 mod devices;
 mod divisions;

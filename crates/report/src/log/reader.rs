@@ -14,7 +14,7 @@ use super::{Activity, Failure, Finish, MethodLog, Models, RefusedUpload, RoundLo
 use crate::ReportError;
 
 /// The kinds of [`Event`] that are read as such. Any other is from a later Formant and skipped.
-const KINDS: [&str; 14] = [
+const KINDS: [&str; 15] = [
     "run_started",
     "method_started",
     "round_started",
@@ -26,6 +26,7 @@ const KINDS: [&str; 14] = [
     "round_finished",
     "spectra",
     "detailed",
+    "adapted",
     "models_kept",
     "method_finished",
     "run_finished",
@@ -340,6 +341,11 @@ impl Reading {
                 let method = self.method(line, &detail.method)?;
                 method.detail = Some(detail);
             }
+            Event::Adapted(adapted) => {
+                let newcomers = &mut self.method(line, &adapted.method)?.newcomers;
+                newcomers.retain(|before| before.approach != adapted.approach);
+                newcomers.push(adapted);
+            }
             Event::ModelsKept { method, personal, bytes, beyond_limit, .. } => {
                 let left_out = beyond_limit.unwrap_or(0);
                 self.method(line, &method)?.models = Some(Models { personal, bytes, left_out });
@@ -420,6 +426,7 @@ mod tests {
             Event::RoundFinished { .. } => "round_finished",
             Event::Spectra(_) => "spectra",
             Event::Detailed(_) => "detailed",
+            Event::Adapted(_) => "adapted",
             Event::ModelsKept { .. } => "models_kept",
             Event::Evaluated(_) => "evaluated",
             Event::MethodFinished { .. } => "method_finished",
