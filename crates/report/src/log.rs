@@ -106,7 +106,7 @@ pub struct Evaluation {
 }
 
 /// Scores of both models by one of the other metrics.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, serde::Serialize)]
 pub struct Further {
     /// The generic model.
     pub gm: Option<f64>,
@@ -343,6 +343,11 @@ impl PhaseTotals {
     /// ```
     pub fn mean_loss(&self) -> Option<f64> {
         (self.losses > 0).then(|| self.loss_sum / self.losses as f64)
+    }
+
+    /// Mean of what terms have added to the loss, over the phases that had any.
+    pub fn mean_terms(&self) -> Option<f64> {
+        (self.with_terms > 0).then(|| self.terms_sum / self.with_terms as f64)
     }
 
     /// Takes the sum of both.
