@@ -5,6 +5,7 @@ pub(crate) mod data;
 pub(crate) mod model;
 pub(crate) mod network;
 pub(crate) mod predict;
+pub(crate) mod report;
 
 use clap::builder::RangedI64ValueParser;
 use clap::{Args, Parser, Subcommand};
@@ -50,7 +51,7 @@ pub(crate) enum Command {
     /// Score a model on labelled images
     Evaluate(predict::EvaluateArgs),
     /// Write report.md and report.html for a run folder and print its table
-    Report(ReportArgs),
+    Report(report::ReportArgs),
     /// Measure what the wait-free schedule saves: time to a target accuracy with and without it
     Speedup(SpeedupArgs),
     /// Measure how fast this machine trains each method, for the virtual clock
@@ -232,15 +233,6 @@ impl From<Rank> for formant_study::Rank {
             Rank::Both => Self::Both,
         }
     }
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct ReportArgs {
-    /// Run folder
-    pub(crate) run_dir: PathBuf,
-    /// Print the rows as JSON on standard output
-    #[arg(long)]
-    pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]

@@ -19,11 +19,15 @@
 //! # Ok::<(), formant_report::ReportError>(())
 //! ```
 
+mod bootstrap;
+mod entrant;
 mod error;
+mod export;
 mod files;
 mod html;
 mod log;
 mod markdown;
+mod paired;
 mod plot;
 mod quantity;
 mod scoreboard;
@@ -33,7 +37,12 @@ mod summary;
 mod table;
 mod timeline;
 
+pub use bootstrap::Interval;
 pub use error::ReportError;
+pub use export::{
+    ExportFile, MethodRecord, Picture, Record, RunFacts, Scores, csv, latex, mlflow, pictures, png, record, seed_csv,
+    seed_latex, tensorboard, write_exports,
+};
 pub use files::write_reports;
 pub use html::html;
 pub use log::{
@@ -41,6 +50,10 @@ pub use log::{
     RoundLog, RunLog,
 };
 pub use markdown::markdown;
+pub use paired::{
+    Contest, ContestEntry, Difference, RESAMPLES, Significance, Standing, Standings, Which, covers,
+    significance,
+};
 pub use seeds::{FurtherSeedRow, SeedRow, Spread, over_seeds, seed_table};
 pub use summary::{CandidateRow, FurtherRow, Row, rows};
 pub use table::table;

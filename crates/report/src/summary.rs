@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 
 use formant_runtime::event::{Metric, Phase, RunStarted, Runtime};
 
-use crate::{Evaluation, Failure, MethodLog, RunLog};
+use crate::paired::standings;
+use crate::{Evaluation, Failure, MethodLog, RunLog, Standings};
 
 /// One method in figures. Scores are by the first metric of the run, which is accuracy unless `metric` says
 /// otherwise: fractions from 0 to 1, absent where nothing was scored or the model had diverged; a best
@@ -99,9 +100,16 @@ pub struct Row {
     /// The same models by the other metrics of the run.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub further: Vec<FurtherRow>,
+    /// Where it stands among the other methods of the run.
+    pub standing: Standings,
 }
 
 impl Row {
+    /// Whether clients of it diverged or it gave up: it is scored on what there was before, and does not compete.
+    pub fn has_failed(&self) -> bool {
+        self.failed_phases > 0 || self.gave_up()
+    }
+
     /// Whether it stopped early, and not because its patience was over.
     pub fn gave_up(&self) -> bool {
         self.stopped.is_some() && self.kept_round.is_none()
@@ -140,6 +148,17 @@ pub struct CandidateRow {
 ///
 /// Rows serialise to JSON as they are; figures that do not exist become `null`.
 pub fn rows(log: &RunLog) -> Vec<Row> {
+    let mut rows = vec![unranked(log)];
+    let found = standings(std::slice::from_ref(log), &rows);
+    let mut rows = rows.pop().unwrap_or_default();
+    for (row, standing) in rows.iter_mut().zip(found) {
+        row.standing = standing;
+    }
+    rows
+}
+
+/// The same without standings, which take longest.
+pub(crate) fn unranked(log: &RunLog) -> Vec<Row> {
     log.methods.iter().map(|method| row(method, &log.started)).collect()
 }
 
@@ -195,6 +214,7 @@ fn row(method: &MethodLog, run: &RunStarted) -> Row {
         stopped: method.finish.as_ref().and_then(|finish| finish.stopped.clone()),
         kept_round,
         kept_by_test: kept_round.is_some() && run.split == "test",
+        standing: Standings::default(),
         further: further(method, run, [best_gm, best_pm].map(|best| best.map(|(round, _)| round))),
     }
 }

@@ -5,10 +5,23 @@ use std::fmt::Write as _;
 
 use crate::quantity::one_line;
 use crate::scoreboard::{FIGURES, Figure, Scoreboard, first_heading, reading};
-use crate::{RunLog, SeedRow, Spread, rows};
+use crate::seeds::notes;
+use crate::{ReportError, RunLog, SeedRow, Spread, over_seeds, rows};
 
-/// The table of a run as an environment `table`, with its footnotes. What is bold or tied is what the report says.
-pub fn latex(log: &RunLog) -> String {
+/// The table of a run, or of several that differ in their seeds (then with means and deviations), as an environment
+/// `table` with its footnotes. What is bold or level is what the report says.
+pub fn latex(logs: &[RunLog]) -> Result<String, ReportError> {
+    match logs {
+        [] => Ok(String::new()),
+        [log] => Ok(run_latex(log)),
+        [first, ..] => {
+            let seeds: Vec<u64> = logs.iter().map(|log| log.started.seed).collect();
+            Ok(seed_latex(&first.started.name, &seeds, &over_seeds(logs)?))
+        }
+    }
+}
+
+fn run_latex(log: &RunLog) -> String {
     let board = Scoreboard::new(&rows(log));
     let mut grid = Grid::new(&[&first_heading(board.metric)], true);
     for entry in &board.entries {
@@ -48,7 +61,8 @@ pub fn seed_latex(name: &str, seeds: &[u64], rows: &[SeedRow]) -> String {
     let mut further = Grid::new(&["further metric", "method"], false);
     for row in rows {
         let spreads = [row.gm_best, row.gm_last, row.pm_best, row.pm_last, row.worst_decile_last];
-        let name = escaped(&one_line(&row.title));
+        let name = escaped(&row.name);
+        let name = if row.failed > 0 { name + &escaped("†") } else { name };
         grid.rows.push([name].into_iter().chain(cells(row, spreads, true)).collect());
     }
     let metrics = rows.first().map_or(0, |row| row.further.len());
@@ -56,7 +70,7 @@ pub fn seed_latex(name: &str, seeds: &[u64], rows: &[SeedRow]) -> String {
         for row in rows {
             let by = &row.further[place];
             let spreads = [by.gm_best, by.gm_last, by.pm_best, by.pm_last, by.worst_decile_last];
-            let first = [escaped(by.metric.title()), escaped(&one_line(&row.title))];
+            let first = [escaped(by.metric.title()), escaped(&row.name)];
             further.rows.push(first.into_iter().chain(cells(row, spreads, false)).collect());
         }
     }
@@ -66,7 +80,7 @@ pub fn seed_latex(name: &str, seeds: &[u64], rows: &[SeedRow]) -> String {
         _ => format!("mean ± standard deviation over the seeds {}", seeds.join(", ")),
     };
     let caption = format!("{}: {over}. {}", one_line(name), reading(metric));
-    document(name, &caption, &grid, &further, &[])
+    document(name, &caption, &grid, &further, &notes(rows))
 }
 
 fn cells(row: &SeedRow, spreads: [Spread; 5], ranked: bool) -> Vec<String> {
@@ -129,6 +143,7 @@ fn figure(figure: &Figure) -> String {
     match figure {
         Figure { aside: true, .. } => format!("({shown})"),
         Figure { best: true, .. } => format!("\\textbf{{{shown}}}"),
+        Figure { tied: true, .. } => format!("{shown}\\,{}", escaped("≈")),
         _ => shown,
     }
 }
