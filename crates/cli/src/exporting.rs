@@ -67,8 +67,8 @@ fn batches(args: &ExportArgs, logs: &[RunLog]) -> Result<Vec<Batch>, ReportError
 
 /// `wrote DIR: a.csv, b.csv`.
 fn list(files: &[ExportFile], folder: &Path) -> String {
-    let names = files.iter().map(|file| {
-        file.path.strip_prefix(folder).unwrap_or(&file.path).display().to_string()
-    });
+    let names = files
+        .iter()
+        .map(|file| file.path.strip_prefix(folder).unwrap_or(&file.path).display().to_string());
     format!("wrote {}: {}", folder.display(), names.collect::<Vec<_>>().join(", "))
 }

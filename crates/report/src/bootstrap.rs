@@ -42,8 +42,7 @@ pub const RESAMPLES: usize = 2_000;
 const NORMAL: f64 = 1.959_963_985;
 
 /// The same of Student's, for 1 to 10 degrees of freedom.
-const STUDENT: [f64; 10] =
-    [12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228];
+const STUDENT: [f64; 10] = [12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228];
 
 /// What a difference may be, in 95 of 100 cases.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
@@ -159,7 +158,8 @@ impl Cohort {
         let runs = if panel.one_division { 0..panel.weights.len() } else { run..run + 1 };
         let columns = samples.iter().map(|sample| {
             let figure = |client: usize| {
-                let of_runs = runs.clone().map(|run| sample.clients.get(run)?.get(client).copied()?);
+                let of_runs =
+                    runs.clone().map(|run| sample.clients.get(run)?.get(client).copied()?);
                 let known: Vec<f64> = of_runs.flatten().collect();
                 (!known.is_empty()).then(|| mean(&known))
             };

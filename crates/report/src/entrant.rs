@@ -21,7 +21,8 @@ impl<'l> Entrant<'l> {
         logs: &'l [RunLog],
         rows: &'l [Vec<Row>],
     ) -> Self {
-        let runs = logs.iter().zip(rows).map(|(log, rows)| (log, &log.methods[place], &rows[place]));
+        let runs =
+            logs.iter().zip(rows).map(|(log, rows)| (log, &log.methods[place], &rows[place]));
         Self { name, panel, runs: runs.collect() }
     }
 
@@ -32,7 +33,11 @@ impl<'l> Entrant<'l> {
     /// Whether somebody means it.
     pub(crate) fn is_called(&self, name: &str) -> bool {
         let names = self.runs.first().map(|(_, _, row)| [row.label.as_str(), row.title.as_str()]);
-        names.into_iter().flatten().chain([self.name.as_str()]).any(|n| n.eq_ignore_ascii_case(name))
+        names
+            .into_iter()
+            .flatten()
+            .chain([self.name.as_str()])
+            .any(|n| n.eq_ignore_ascii_case(name))
     }
 
     /// Mean and deviation of a figure.
@@ -60,7 +65,8 @@ impl<'l> Entrant<'l> {
     /// Its figures, if it has one in every run.
     pub(crate) fn sample(&self, which: Which) -> Option<Sample<'l>> {
         let figures = self.runs.iter().map(|(_, _, row)| which.figure(row));
-        let figures = figures.collect::<Option<Vec<f64>>>().filter(|figures| !figures.is_empty())?;
+        let figures =
+            figures.collect::<Option<Vec<f64>>>().filter(|figures| !figures.is_empty())?;
         let clients = self.runs.iter().filter_map(|(_, method, row)| {
             let evaluation = match which {
                 Which::PmBest => method.evaluations.get(&row.best_round_pm?),

@@ -88,7 +88,8 @@ fn flattened(prefix: &str, value: &Value) -> Vec<(String, String)> {
 }
 
 fn collect(prefix: &str, value: &Value, leaves: &mut Vec<(String, String)>) {
-    let key = |name: &str| if prefix.is_empty() { name.to_owned() } else { format!("{prefix}.{name}") };
+    let key =
+        |name: &str| if prefix.is_empty() { name.to_owned() } else { format!("{prefix}.{name}") };
     match value {
         Value::Object(fields) => {
             for (name, field) in fields {
@@ -130,8 +131,10 @@ mod tests {
 
     #[test]
     fn leaves_have_their_whole_key() {
-        let value = json!({"a": {"b": 1, "c": [1, 2]}, "d": [{"e": "x"}, {"e": null}], "f": "y\"z"});
-        let pairs = [("a.b", "1"), ("a.c", "[1,2]"), ("d.0.e", "x"), ("d.1.e", "null"), ("f", "y\"z")];
+        let value =
+            json!({"a": {"b": 1, "c": [1, 2]}, "d": [{"e": "x"}, {"e": null}], "f": "y\"z"});
+        let pairs =
+            [("a.b", "1"), ("a.c", "[1,2]"), ("d.0.e", "x"), ("d.1.e", "null"), ("f", "y\"z")];
         let expected = pairs.map(|(key, value)| (key.to_owned(), value.to_owned()));
         assert_eq!(flattened("", &value), expected);
     }

@@ -40,11 +40,11 @@ mod timeline;
 pub use bootstrap::Interval;
 pub use error::ReportError;
 pub use export::{
-    ExportFile, MethodRecord, Picture, Record, RunFacts, Scores, csv, latex, mlflow, pictures, png, record, seed_csv,
-    seed_latex, tensorboard, write_exports,
+    ExportFile, MethodRecord, Picture, Record, RunFacts, Scores, csv, latex, mlflow, pictures, png,
+    record, seed_csv, seed_latex, tensorboard, write_exports,
 };
 pub use files::write_reports;
-pub use html::html;
+pub use html::{Figure, figures, html, html_of};
 pub use log::{
     Activity, Evaluation, Failure, Finish, Further, MethodLog, Models, PhaseTotals, RefusedUpload,
     RoundLog, RunLog,

@@ -177,10 +177,7 @@ pub struct Significance {
 
 /// Compares the methods of one experiment over its runs, which differ in their seeds alone. A baseline is named by
 /// its label or title; without one, it is the first method that trains the model.
-pub fn significance(
-    logs: &[RunLog],
-    baseline: Option<&str>,
-) -> Result<Significance, ReportError> {
+pub fn significance(logs: &[RunLog], baseline: Option<&str>) -> Result<Significance, ReportError> {
     check_repetitions(logs)?;
     let runs: Vec<Vec<Row>> = logs.iter().map(unranked).collect();
     let metric = logs.first().map_or(Metric::Accuracy, |log| log.started.metrics.first());
@@ -217,9 +214,11 @@ pub(crate) fn standings(logs: &[RunLog], runs: &[Vec<Row>]) -> Vec<Standings> {
 pub fn covers(logs: &[RunLog]) -> String {
     let fixed = logs.first().and_then(|log| data_seed(log));
     match (logs.len(), fixed) {
-        (0 | 1, _) => "the clients and the test samples of one run; neither other initial values and \
+        (0 | 1, _) => {
+            "the clients and the test samples of one run; neither other initial values and \
                        batches nor another division of the data"
-            .to_owned(),
+                .to_owned()
+        }
         (_, Some(seed)) => {
             format!("initial values and batches; one division of the data (data.seed = {seed})")
         }
@@ -319,12 +318,7 @@ impl Scored {
 }
 
 impl<'l> Field<'l> {
-    fn new(
-        which: Which,
-        metric: Metric,
-        entrants: &'l [Entrant<'l>],
-        panels: &'l [Panel],
-    ) -> Self {
+    fn new(which: Which, metric: Metric, entrants: &'l [Entrant<'l>], panels: &'l [Panel]) -> Self {
         let mut samples: Vec<Option<Scored>> = entrants.iter().map(|_| None).collect();
         for (number, panel) in panels.iter().enumerate() {
             let of_panel = entrants.iter().enumerate().filter(|(_, e)| e.panel == number);

@@ -9,8 +9,8 @@ use crate::markdown::escaped;
 use crate::paired::standings;
 use crate::quantity::counted;
 use crate::scoreboard::{FIGURES, Figure, TIED, first_heading, names};
-use crate::table::{Cell, Column, lines};
 use crate::summary::unranked;
+use crate::table::{Cell, Column, lines};
 use crate::{FurtherRow, ReportError, Row, RunLog, Standings, Which};
 
 /// One method over all runs, by the first metric of the runs: fractions from 0 to 1.

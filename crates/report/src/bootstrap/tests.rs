@@ -157,7 +157,8 @@ fn intervals_over_clients_hold_the_truth_as_often_as_they_say() {
         let one: Vec<_> = shared.iter().map(|x| Some(x + 0.05 + 0.03 * rng.normal())).collect();
         let other: Vec<_> = shared.iter().map(|x| Some(x + 0.03 * rng.normal())).collect();
         let figure = |x: &[Option<f64>]| mean(&x.iter().flatten().copied().collect::<Vec<_>>());
-        let samples = [sample(&[figure(&one)], vec![&one]), sample(&[figure(&other)], vec![&other])];
+        let samples =
+            [sample(&[figure(&one)], vec![&one]), sample(&[figure(&other)], vec![&other])];
         (0.05, of(&panel(&[&weights], true), &samples, None).unwrap())
     });
     assert!((0.92..=0.98).contains(&covered), "{covered}");

@@ -31,9 +31,8 @@ impl Sheet {
     }
 
     fn file(&self) -> ExportFile {
-        let mut writer = ::csv::WriterBuilder::new()
-            .terminator(::csv::Terminator::CRLF)
-            .from_writer(Vec::new());
+        let mut writer =
+            ::csv::WriterBuilder::new().terminator(::csv::Terminator::CRLF).from_writer(Vec::new());
         for row in std::iter::once(&self.headings).chain(&self.rows) {
             // Memory takes whatever is written, and all rows are as long as the headings.
             let _ = writer.write_record(row);
@@ -62,8 +61,10 @@ pub fn csv(logs: &[RunLog]) -> Vec<ExportFile> {
 /// The table of means over seeds as one file.
 pub fn seed_csv(rows: &[SeedRow]) -> ExportFile {
     const FIGURES: [&str; 5] = ["gm_best", "gm_last", "pm_best", "pm_last", "worst_decile_last"];
-    let figures = FIGURES.iter().flat_map(|name| [format!("{name}_mean"), format!("{name}_deviation")]);
-    let mut sheet = Sheet::new("seeds.csv", &["method", "title", "generic", "personal", "metric"]).with(figures);
+    let figures =
+        FIGURES.iter().flat_map(|name| [format!("{name}_mean"), format!("{name}_deviation")]);
+    let mut sheet = Sheet::new("seeds.csv", &["method", "title", "generic", "personal", "metric"])
+        .with(figures);
     for row in rows {
         let first = [row.gm_best, row.gm_last, row.pm_best, row.pm_last, row.worst_decile_last];
         let further = row.further.iter().map(|by| {

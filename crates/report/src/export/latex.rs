@@ -33,7 +33,9 @@ fn run_latex(log: &RunLog) -> String {
             name.push('†');
         }
         let figures = entry.figures.iter().map(figure);
-        grid.rows.push([escaped(&name)].into_iter().chain(figures).chain([escaped(&entry.time)]).collect());
+        grid.rows.push(
+            [escaped(&name)].into_iter().chain(figures).chain([escaped(&entry.time)]).collect(),
+        );
     }
     let mut further = Grid::new(&["further metric", "method"], false);
     for entry in &board.further {
@@ -115,7 +117,9 @@ impl Grid {
 }
 
 fn document(name: &str, caption: &str, grid: &Grid, further: &Grid, notes: &[String]) -> String {
-    let mut text = String::from("% Needs \\usepackage{booktabs}; \\input{…} this file where the table is to stand.\n");
+    let mut text = String::from(
+        "% Needs \\usepackage{booktabs}; \\input{…} this file where the table is to stand.\n",
+    );
     let label = super::plain_name(name);
     let _ = write!(
         text,
@@ -183,9 +187,31 @@ fn escaped(text: &str) -> String {
 /// What a letter beyond ASCII is called.
 fn command(letter: char) -> Option<Cow<'static, str>> {
     const GREEK: [&str; 25] = [
-        "\\alpha", "\\beta", "\\gamma", "\\delta", "\\varepsilon", "\\zeta", "\\eta", "\\theta", "\\iota",
-        "\\kappa", "\\lambda", "\\mu", "\\nu", "\\xi", "o", "\\pi", "\\rho", "\\varsigma", "\\sigma", "\\tau",
-        "\\upsilon", "\\varphi", "\\chi", "\\psi", "\\omega",
+        "\\alpha",
+        "\\beta",
+        "\\gamma",
+        "\\delta",
+        "\\varepsilon",
+        "\\zeta",
+        "\\eta",
+        "\\theta",
+        "\\iota",
+        "\\kappa",
+        "\\lambda",
+        "\\mu",
+        "\\nu",
+        "\\xi",
+        "o",
+        "\\pi",
+        "\\rho",
+        "\\varsigma",
+        "\\sigma",
+        "\\tau",
+        "\\upsilon",
+        "\\varphi",
+        "\\chi",
+        "\\psi",
+        "\\omega",
     ];
     let place = (letter as usize).checked_sub('α' as usize);
     if let Some(name) = place.and_then(|place| GREEK.get(place)) {

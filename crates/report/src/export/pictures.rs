@@ -76,7 +76,8 @@ impl Pens {
         let size = tree.size();
         let fitting = (MOST / (size.width() * size.height())).sqrt();
         let scale = SCALE.min(fitting);
-        let [width, height] = [size.width(), size.height()].map(|side| (side * scale).ceil() as u32);
+        let [width, height] =
+            [size.width(), size.height()].map(|side| (side * scale).ceil() as u32);
         let mut pixels = Pixmap::new(width, height).ok_or("it has no size")?;
         resvg::render(&tree, Transform::from_scale(scale, scale), &mut pixels.as_mut());
         pixels.encode_png().map_err(|error| error.to_string())

@@ -110,7 +110,11 @@ pub fn record(log: &RunLog) -> Record<'_> {
         MethodRecord {
             label: &method.info.label,
             hyper_parameters: &method.info.hyper_parameters,
-            evaluations: method.evaluations.iter().map(|(round, found)| scores(*round, found)).collect(),
+            evaluations: method
+                .evaluations
+                .iter()
+                .map(|(round, found)| scores(*round, found))
+                .collect(),
             pm_best: figures.best,
             pm_last: figures.last,
             gm_on_clients: figures.gm,

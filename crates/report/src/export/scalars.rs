@@ -38,7 +38,8 @@ pub(super) fn scalars(log: &RunLog, method: &MethodLog) -> BTreeMap<String, Vec<
     }
     for (&number, round) in &method.rounds {
         let seconds = elapsed(method, number, false);
-        let mut put = |tag: &str, value: Option<f64>| series.put(tag.to_owned(), number, seconds, value);
+        let mut put =
+            |tag: &str, value: Option<f64>| series.put(tag.to_owned(), number, seconds, value);
         for (name, phase) in [("shared", Phase::Shared), ("personal", Phase::Personal)] {
             put(&format!("train/{name}_loss"), round.phase(phase).mean_loss());
             put(&format!("train/{name}_terms"), round.phase(phase).mean_terms());
@@ -56,7 +57,8 @@ pub(super) fn scalars(log: &RunLog, method: &MethodLog) -> BTreeMap<String, Vec<
         let mean = |figure: fn(&formant_runtime::event::ClientSpectra) -> f64| {
             (count > 0.0).then(|| spectra.clients.iter().map(figure).sum::<f64>() / count)
         };
-        let mut put = |tag: &str, value: Option<f64>| series.put(tag.to_owned(), round, seconds, value);
+        let mut put =
+            |tag: &str, value: Option<f64>| series.put(tag.to_owned(), round, seconds, value);
         put("spectra/divergence", mean(|client| client.divergence));
         put("spectra/low_divergence", mean(|client| client.low_divergence));
         put("spectra/distance", mean(|client| client.distance));

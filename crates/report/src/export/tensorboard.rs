@@ -25,7 +25,8 @@ pub fn tensorboard(logs: &[RunLog]) -> Vec<ExportFile> {
     let mut files = Vec::new();
     for log in logs {
         let run = format!("{}-seed-{}", plain_name(&log.started.name), log.started.seed);
-        let labels = log.methods.iter().map(|method| plain_name(&method.info.label)).collect::<Vec<_>>();
+        let labels =
+            log.methods.iter().map(|method| plain_name(&method.info.label)).collect::<Vec<_>>();
         let folders = method_folders(labels.iter().map(String::as_str));
         for (method, folder) in log.methods.iter().zip(folders) {
             let path: PathBuf = Path::new(&run).join(folder).join(NAME);

@@ -4,10 +4,11 @@ use std::fmt::Write;
 
 use formant_runtime::event::Phase;
 
-use super::{swatch, text};
+use super::drawing::scrolling;
+use super::{headings, swatch, text};
 use crate::quantity::{bytes, count, duration};
 use crate::scoreboard::names;
-use crate::{MethodLog, Row, RunLog};
+use crate::{MethodLog, Row, RunLog, rows};
 
 const HEADINGS: [&str; 10] = [
     "method",
@@ -22,28 +23,27 @@ const HEADINGS: [&str; 10] = [
     "broadcast",
 ];
 
-/// The section with the cost table.
-pub(super) fn section(page: &mut String, log: &RunLog, rows: &[Row]) {
+/// The table.
+pub(super) fn section(page: &mut String, logs: &[RunLog]) {
     page.push_str(
-        "<section>\n<h2>Cost</h2>\n<p class=\"caption\">Wall time splits into training and \
-         evaluation. Phase times are summed over clients, so with several clients at work at once \
-         they exceed it. Samples per second are of both phases and all clients together; upload is \
-         what all clients of a round sent, broadcast what each of them was sent.</p>\n\
-         <div class=\"wide\"><table class=\"dense\">\n<thead><tr>",
+        "<p class=\"caption\">Wall time splits into training and evaluation. Phase times are summed \
+         over clients, so with several clients at work at once they exceed it. Samples per second are \
+         of both phases and all clients together; upload is what all clients of a round sent, \
+         broadcast what each of them was sent.</p>\n",
     );
-    for heading in HEADINGS {
-        let _ = write!(page, "<th scope=\"col\">{heading}</th>");
-    }
-    page.push_str("</tr></thead>\n<tbody>\n");
-    let named = names(rows).into_iter().enumerate().zip(log.methods.iter().zip(rows));
+    let mut table = String::from("<table class=\"dense\">\n");
+    headings(&mut table, HEADINGS.into_iter());
+    let rows = rows(&logs[0]);
+    let named = names(&rows).into_iter().enumerate().zip(logs[0].methods.iter().zip(&rows));
     for ((slot, name), (method, row)) in named {
-        let _ = write!(page, "<tr><th scope=\"row\">{}{}</th>", swatch(slot), text(&name));
+        let _ = write!(table, "<tr><th scope=\"row\">{}{}</th>", swatch(slot), text(&name));
         for cell in cells(method, row) {
-            let _ = write!(page, "<td>{}</td>", text(&cell));
+            let _ = write!(table, "<td>{}</td>", text(&cell));
         }
-        page.push_str("</tr>\n");
+        table.push_str("</tr>\n");
     }
-    page.push_str("</tbody>\n</table></div>\n</section>\n");
+    table.push_str("</tbody>\n</table>");
+    scrolling(page, "wide", "Cost", &table);
 }
 
 fn cells(method: &MethodLog, row: &Row) -> [String; 9] {

@@ -10,13 +10,16 @@ use crate::{MethodLog, RunLog};
 fn errors(method: &MethodLog) -> impl Iterator<Item = (&'static str, &Errors)> {
     let detail = method.detail.iter();
     detail.flat_map(|detail| {
-        [("gm", &detail.gm), ("pm", &detail.pm)].into_iter().filter_map(|(model, errors)| Some((model, errors.as_ref()?)))
+        [("gm", &detail.gm), ("pm", &detail.pm)]
+            .into_iter()
+            .filter_map(|(model, errors)| Some((model, errors.as_ref()?)))
     })
 }
 
 /// `confusion.csv`: who is taken for whom.
 pub(super) fn confusion(logs: &[RunLog]) -> Sheet {
-    let headings = ["seed", "method", "model", "class", "answer", "class_name", "answer_name", "samples"];
+    let headings =
+        ["seed", "method", "model", "class", "answer", "class_name", "answer_name", "samples"];
     let mut sheet = Sheet::new("confusion.csv", &headings);
     for (log, method) in each(logs) {
         let names = log.started.division.as_ref().map_or(&[][..], |division| &division.classes);
@@ -42,8 +45,17 @@ pub(super) fn confusion(logs: &[RunLog]) -> Sheet {
 
 /// `reliability.csv`: how sure answers are, and how right.
 pub(super) fn reliability(logs: &[RunLog]) -> Sheet {
-    let headings =
-        ["seed", "method", "model", "from", "to", "samples", "right", "mean_confidence", "accuracy"];
+    let headings = [
+        "seed",
+        "method",
+        "model",
+        "from",
+        "to",
+        "samples",
+        "right",
+        "mean_confidence",
+        "accuracy",
+    ];
     let mut sheet = Sheet::new("reliability.csv", &headings);
     for (log, method) in each(logs) {
         for (model, errors) in errors(method) {

@@ -70,8 +70,16 @@ pub(super) fn table(logs: &[RunLog]) -> Sheet {
 
 /// `further.csv`: the same models by the other metrics.
 pub(super) fn further(logs: &[RunLog]) -> Sheet {
-    let headings =
-        ["seed", "method", "metric", "gm_best", "gm_last", "pm_best", "pm_last", "worst_decile_last"];
+    let headings = [
+        "seed",
+        "method",
+        "metric",
+        "gm_best",
+        "gm_last",
+        "pm_best",
+        "pm_last",
+        "worst_decile_last",
+    ];
     let mut sheet = Sheet::new("further.csv", &headings);
     for log in logs {
         for row in rows(log) {

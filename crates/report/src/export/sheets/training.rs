@@ -8,7 +8,8 @@ use crate::{Activity, Evaluation, MethodLog, RunLog, rows};
 
 /// `history.csv`: every evaluation, with what had been spent until then.
 pub(super) fn history(logs: &[RunLog]) -> Sheet {
-    let others: BTreeSet<Metric> = logs.iter().flat_map(|log| log.started.metrics.further()).collect();
+    let others: BTreeSet<Metric> =
+        logs.iter().flat_map(|log| log.started.metrics.further()).collect();
     let names = ["gm", "pm", "worst_decile"];
     let by = others.iter().flat_map(|metric| names.map(|name| format!("{name}_{}", metric.word())));
     let headings = [
@@ -76,7 +77,8 @@ fn evaluated(
 /// `rounds.csv`: every round of training, summed over its clients.
 pub(super) fn rounds(logs: &[RunLog]) -> Sheet {
     let phase = |name: &'static str| {
-        ["phases", "seconds", "samples", "steps", "loss", "terms"].map(|figure| format!("{name}_{figure}"))
+        ["phases", "seconds", "samples", "steps", "loss", "terms"]
+            .map(|figure| format!("{name}_{figure}"))
     };
     let headings = [
         "seed",

@@ -17,7 +17,9 @@ fn masked(check: u32) -> u32 {
 /// CRC-32C: the polynomial of Castagnoli, reflected.
 fn crc32c(bytes: &[u8]) -> u32 {
     const TABLE: [u32; 256] = table();
-    !bytes.iter().fold(!0, |crc, byte| (crc >> 8) ^ TABLE[((crc ^ u32::from(*byte)) & 0xff) as usize])
+    !bytes
+        .iter()
+        .fold(!0, |crc, byte| (crc >> 8) ^ TABLE[((crc ^ u32::from(*byte)) & 0xff) as usize])
 }
 
 const fn table() -> [u32; 256] {
