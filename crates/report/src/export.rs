@@ -119,7 +119,8 @@ fn settings(log: &RunLog) -> Vec<(String, String)> {
 /// A name for a folder or a tag: of a text of any kind, what every system takes.
 fn plain_name(text: &str) -> String {
     let allowed = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
-    let name: String = text.chars().map(|c| if allowed(c) { c } else { '-' }).collect();
+    let words = text.split(|c: char| !allowed(c)).filter(|word| !word.is_empty());
+    let name = words.collect::<Vec<_>>().join("-");
     let name = name.trim_matches(['.', '-']);
     if name.is_empty() { "run".to_owned() } else { name.to_owned() }
 }
@@ -142,7 +143,7 @@ mod tests {
     #[test]
     fn names_are_fit_for_every_system() {
         assert_eq!(plain_name("../a b/ü"), "a-b");
-        assert_eq!(plain_name("SCD (λ = 3)"), "SCD----3");
+        assert_eq!(plain_name("SCD (λ = 3)"), "SCD-3");
         assert_eq!(plain_name("…"), "run");
     }
 }

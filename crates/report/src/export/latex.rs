@@ -250,3 +250,32 @@ fn command(letter: char) -> Option<Cow<'static, str>> {
     };
     Some(symbol.into())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_in_a_text_is_a_command() {
+        assert_eq!(
+            escaped(r"\input{x} 50% of $a_b^c & #1 ~ |<>|"),
+            "\\textbackslash{}input\\{x\\} 50\\% of \\$a\\_b\\textasciicircum{}c \\& \\#1 \\textasciitilde{} \
+             \\textbar{}\\textless{}\\textgreater{}\\textbar{}"
+        );
+        assert_eq!(
+            escaped("λ = 0.1, 95.3 ± 0.2, Müller"),
+            "$\\lambda$ = 0.1, 95.3 $\\pm$ 0.2, Müller"
+        );
+        assert_eq!(escaped("αοω –†"), "$\\alpha$$o$$\\omega$ --\\textsuperscript{\\dag}");
+        assert_eq!(escaped("中\u{1b}[1m\n"), "[U+4E2D] [1m ");
+    }
+
+    #[test]
+    fn marks_are_those_of_the_table() {
+        let of = |aside, best, tied| figure(&Figure { text: "1.0".to_owned(), aside, best, tied });
+        assert_eq!(of(false, true, false), "\\textbf{1.0}");
+        assert_eq!(of(true, false, false), "(1.0)");
+        assert_eq!(of(false, false, true), "1.0\\,$\\approx$");
+        assert_eq!(of(false, false, false), "1.0");
+    }
+}

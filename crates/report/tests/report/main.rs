@@ -7,6 +7,7 @@
 )]
 
 mod damage;
+mod exports;
 mod pages;
 mod reading;
 mod synthetic;

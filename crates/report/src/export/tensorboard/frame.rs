@@ -40,7 +40,7 @@ const fn table() -> [u32; 256] {
 
 /// The records of a file, every check looked at.
 #[cfg(test)]
-pub(crate) fn records(mut file: &[u8]) -> Vec<Vec<u8>> {
+pub(super) fn records(mut file: &[u8]) -> Vec<Vec<u8>> {
     let mut records = Vec::new();
     while !file.is_empty() {
         let (head, rest) = file.split_at(12);
@@ -70,12 +70,13 @@ mod tests {
     }
 
     #[test]
-    fn a_record_is_framed_as_tensorflow_does() {
+    fn a_record_is_framed_as_tensorboard_does() {
         let mut file = Vec::new();
-        // What `tf.io.TFRecordWriter` and tensorboard's `RecordWriter` write for these bytes.
         append(&mut file, b"formant");
+        let (head, content, check) = ("0700000000000000bbd79f11", "666f726d616e74", "c7a0c5cb");
+        let hex: String = file.iter().map(|byte| format!("{byte:02x}")).collect();
+        assert_eq!(hex, [head, content, check].concat(), "what tensorboard's RecordWriter writes");
         append(&mut file, b"");
-        assert_eq!(file.len(), 16 + 7 + 16);
         assert_eq!(records(&file), [b"formant".to_vec(), Vec::new()]);
     }
 }
