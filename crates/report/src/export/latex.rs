@@ -118,12 +118,12 @@ impl Grid {
 
 fn document(name: &str, caption: &str, grid: &Grid, further: &Grid, notes: &[String]) -> String {
     let mut text = String::from(
-        "% Needs \\usepackage{booktabs}; \\input{…} this file where the table is to stand.\n",
+        "% Needs \\usepackage{booktabs}; \\input this file where the table is to stand.\n",
     );
     let label = super::plain_name(name);
     let _ = write!(
         text,
-        "\\begin{{table}}\n  \\centering\n  \\caption{{{}}}\n  \\label{{tab:{label}}}\n",
+        "\\begin{{table}}\n  \\centering\n  \\small\n  \\caption{{{}}}\n  \\label{{tab:{label}}}\n",
         escaped(caption)
     );
     text += &grid.tabular();
@@ -164,7 +164,10 @@ fn escaped(text: &str) -> String {
             '<' => safe.push_str("\\textless{}"),
             '>' => safe.push_str("\\textgreater{}"),
             '|' => safe.push_str("\\textbar{}"),
-            '"' => safe.push_str("\\textquotedbl{}"),
+            '"' => safe.push_str("''"),
+            '`' => safe.push_str("`{}"),
+            // Two of them would become a dash.
+            '-' => safe.push_str(if safe.ends_with('-') { "{}-" } else { "-" }),
             '&' | '%' | '$' | '#' | '_' | '{' | '}' => {
                 safe.push('\\');
                 safe.push(letter);
@@ -266,6 +269,7 @@ mod tests {
             escaped("λ = 0.1, 95.3 ± 0.2, Müller"),
             "$\\lambda$ = 0.1, 95.3 $\\pm$ 0.2, Müller"
         );
+        assert_eq!(escaped("`run --seeds 5`"), "`{}run -{}-seeds 5`{}");
         assert_eq!(escaped("αοω –†"), "$\\alpha$$o$$\\omega$ --\\textsuperscript{\\dag}");
         assert_eq!(escaped("中\u{1b}[1m\n"), "[U+4E2D] [1m ");
     }
