@@ -7,6 +7,7 @@ pub(crate) mod data;
 pub(crate) mod model;
 pub(crate) mod network;
 pub(crate) mod predict;
+pub(crate) mod report;
 pub(crate) mod runs;
 pub(crate) mod series;
 
@@ -56,7 +57,7 @@ pub(crate) enum Command {
     /// Give clients that took no part in a run personal models
     Adapt(adapt::AdaptArgs),
     /// Write report.md and report.html for a run folder and print its table
-    Report(ReportArgs),
+    Report(report::ReportArgs),
     /// Measure what the wait-free schedule saves: time to a target accuracy with and without it
     Speedup(SpeedupArgs),
     /// Measure how fast this machine trains each method, for the virtual clock
@@ -243,15 +244,6 @@ impl From<Rank> for formant_study::Rank {
             Rank::Both => Self::Both,
         }
     }
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct ReportArgs {
-    /// Run folder, or folder of `formant run --seeds`
-    pub(crate) run_dir: PathBuf,
-    /// Print the rows as JSON on standard output
-    #[arg(long)]
-    pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]

@@ -26,6 +26,7 @@ mod data_show;
 mod devices;
 mod evaluate;
 mod export_model;
+mod exporting;
 mod folder;
 mod interrupt;
 mod join;

@@ -175,4 +175,45 @@ pub enum ReportError {
         /// What the system said.
         source: io::Error,
     },
+    /// Something is where an export is to be written.
+    #[error("{} exists already; name another place, or replace it with --force", file.display())]
+    Exists {
+        /// The file.
+        file: PathBuf,
+    },
+    /// A folder is where a file is to be written.
+    #[error("{} is a folder; name a file", path.display())]
+    IsFolder {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// A file is where a folder is to be made.
+    #[error("{} is a file; name a folder, new or there already", path.display())]
+    NoFolder {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A folder for exports could not be made.
+    #[error("{why}")]
+    Folder {
+        /// What the runtime said, path and remedy included.
+        why: String,
+    },
+    /// A log holds nothing that could be drawn.
+    #[error(
+        "the run \"{name}\" has no figures yet: nothing was trained or scored; let it finish its first round, and \
+         ask again"
+    )]
+    NoFigures {
+        /// The run.
+        name: String,
+    },
+    /// A figure could not be turned into a picture.
+    #[error("the figure {figure} could not be drawn ({why}); take it with --svg instead")]
+    Undrawable {
+        /// Its name.
+        figure: String,
+        /// What the renderer said.
+        why: String,
+    },
 }

@@ -25,6 +25,7 @@ mod compare;
 mod differences;
 mod entrant;
 mod error;
+mod export;
 mod files;
 mod gains;
 mod html;
@@ -48,6 +49,10 @@ pub use bootstrap::Interval;
 pub use compare::{Comparison, Group, GroupRow, Problem, compare, comparison_table};
 pub use differences::difference_table;
 pub use error::ReportError;
+pub use export::{
+    ExportFile, MethodRecord, Picture, Record, RunFacts, Scores, csv, latex, mlflow, pictures, png,
+    record, seed_csv, seed_latex, tensorboard, write_exports,
+};
 pub use files::{write_reports, write_series_reports};
 pub use gains::{ClientGain, Gained, Gains, gains};
 pub use html::{Figure, figures, html, html_of};

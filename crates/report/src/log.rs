@@ -109,7 +109,7 @@ pub struct Evaluation {
 }
 
 /// Scores of both models by one of the other metrics.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, serde::Serialize)]
 pub struct Further {
     /// The generic model.
     pub gm: Option<f64>,

@@ -31,5 +31,6 @@ mod shares;
 mod speedups;
 mod sweeps;
 mod tables;
+mod taking;
 mod terminal;
 mod workshop;

@@ -7,6 +7,7 @@
 )]
 
 mod damage;
+mod exports;
 mod frame;
 mod insights;
 mod pages;
