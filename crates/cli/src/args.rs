@@ -5,6 +5,7 @@ pub(crate) mod data;
 pub(crate) mod model;
 pub(crate) mod network;
 pub(crate) mod predict;
+pub(crate) mod reproduce;
 
 use clap::builder::RangedI64ValueParser;
 use clap::{Args, Parser, Subcommand};
@@ -51,6 +52,10 @@ pub(crate) enum Command {
     Evaluate(predict::EvaluateArgs),
     /// Write report.md and report.html for a run folder and print its table
     Report(ReportArgs),
+    /// Make the paper's tables and figures
+    Reproduce(reproduce::ReproduceArgs),
+    /// Make the tables of documents from files of results
+    Tables(reproduce::TablesArgs),
     /// Measure what the wait-free schedule saves: time to a target accuracy with and without it
     Speedup(SpeedupArgs),
     /// Measure how fast this machine trains each method, for the virtual clock

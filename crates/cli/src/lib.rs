@@ -34,6 +34,7 @@ mod program;
 mod progress;
 mod ranking;
 mod report;
+mod reproduce;
 mod run;
 mod serve;
 mod service;
@@ -41,6 +42,7 @@ mod speedup;
 mod status;
 mod suggestion;
 mod sweep;
+mod tables;
 
 use args::{Cli, Command};
 use clap::FromArgMatches;
@@ -68,6 +70,8 @@ fn run_command(command: Command, zoo: &Zoo) -> anyhow::Result<ExitCode> {
         Command::Predict(args) => predict::predict(&args),
         Command::Evaluate(args) => evaluate::evaluate(&args),
         Command::Report(args) => report::report(&args),
+        Command::Reproduce(args) => reproduce::reproduce(args, zoo),
+        Command::Tables(args) => tables::tables(&args),
         Command::Speedup(args) => speedup::speedup(&args, zoo),
         Command::Devices(args) => devices::devices(&args, zoo),
         Command::Compare(args) => report::compare(&args),

@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use std::process::ExitCode;
 
 /// The remedy, which stands behind a semicolon, gets a line of its own.
-fn hinted(error: &ReportError) -> anyhow::Error {
+pub(crate) fn hinted(error: &ReportError) -> anyhow::Error {
     anyhow::anyhow!(error.to_string().replacen("; ", "\nhint: ", 1))
 }
 

@@ -8,10 +8,12 @@ mod bars;
 mod lines;
 mod scale;
 mod strip;
+mod values;
 
 pub(crate) use bars::bars;
 pub(crate) use lines::{Curve, Measure, lines};
 pub(crate) use strip::{DOTS, Strip, strips};
+pub(crate) use values::{Band, Place, Values, values};
 
 use crate::html::text;
 

@@ -66,7 +66,7 @@ pub struct Spread {
 }
 
 impl Spread {
-    fn of(values: &[Option<f64>]) -> Self {
+    pub(crate) fn of(values: &[Option<f64>]) -> Self {
         let Some(values) = values.iter().copied().collect::<Option<Vec<f64>>>() else {
             return Self { mean: None, deviation: None };
         };
@@ -77,7 +77,7 @@ impl Spread {
         Self { mean: Some(mean), deviation }
     }
 
-    fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         match (self.mean, self.deviation) {
             (None, _) => "–".to_owned(),
             (Some(mean), None) => format!("{:.1}", mean * 100.0),

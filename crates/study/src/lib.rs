@@ -2,16 +2,18 @@
 //!
 //! A [`Sweep`] tries all combinations of a [`Grid`] on the validation split and [`rank`] puts them in order.
 //! A [`Speedup`] runs an experiment under both schedules and compares the time to a target accuracy
-//! ([`time_to_target`]). [`measure`] says how fast this machine trains each method, for the virtual clock.
+//! ([`time_to_target`]). A [`Reproduction`] is one of the paper's tables or figures, from a [`Preset`]. [`measure`] says how fast this machine trains each method, for the virtual clock.
 //! All of them start from a [`Draft`], keep in a folder what they have computed, and go on from it when they
 //! are asked again. Nothing here prints: whoever wants to follow a study hands it an [`Observer`].
 
+mod divided;
 mod draft;
 mod error;
 mod grid;
 mod observer;
 mod pace;
 mod ranking;
+mod reproduce;
 mod results;
 mod speedup;
 mod sweep;
@@ -23,6 +25,10 @@ pub use grid::{Combination, Grid};
 pub use observer::{Observer, Silent};
 pub use pace::{DeviceFigures, Effort, MethodFigures, PLAIN, measure};
 pub use ranking::{Rank, Ranked, Score, rank};
+pub use reproduce::{
+    Ended, Estimate, PRESETS, Part, Preset, Reproduction, Request, Scale, Shard, results_of,
+    write_results,
+};
 pub use speedup::{Comparison, Gain, Speedup};
 pub use sweep::{Job, Sweep};
 pub use target::{Reached, Targets, time_to_target};
