@@ -24,6 +24,7 @@ mod network;
 mod predictions;
 mod readme;
 mod refusals;
+mod reproductions;
 mod runs;
 mod shares;
 mod speedups;

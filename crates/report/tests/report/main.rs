@@ -9,5 +9,6 @@
 mod damage;
 mod pages;
 mod reading;
+mod results;
 mod synthetic;
 mod tables;
