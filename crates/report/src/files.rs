@@ -5,7 +5,7 @@ use formant_runtime::files::{Replacement, Synced, Writers, replace};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use crate::{ReportError, RunLog, html, markdown};
+use crate::{ReportError, RunLog, html_of, markdown};
 
 /// Reads `events.jsonl` in a run's folder and writes `report.md` and `report.html` next to it.
 ///
@@ -13,7 +13,7 @@ use crate::{ReportError, RunLog, html, markdown};
 /// never see half of a new one.
 pub fn write_reports(run_dir: &Path) -> Result<Vec<PathBuf>, ReportError> {
     let log = RunLog::read(&run_dir.join(EVENTS_FILE))?;
-    let reports = [("report.md", markdown(&log)), ("report.html", html(&log))];
+    let reports = [("report.md", markdown(&log)), ("report.html", html_of(&log))];
     reports
         .into_iter()
         .map(|(name, text)| {

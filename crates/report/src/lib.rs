@@ -19,9 +19,12 @@
 //! # Ok::<(), formant_report::ReportError>(())
 //! ```
 
+mod answers;
 mod error;
 mod files;
+mod gains;
 mod html;
+mod insight;
 mod log;
 mod markdown;
 mod plot;
@@ -30,19 +33,24 @@ pub mod results;
 mod scoreboard;
 mod seeds;
 mod setting;
+mod spectra;
 mod summary;
 mod table;
 mod timeline;
 
+pub use answers::{Answered, Answers, Confusion, answers};
 pub use error::ReportError;
 pub use files::write_reports;
-pub use html::html;
+pub use gains::{ClientGain, Comparison, Gains, gains};
+pub use html::{Figure, figures, html, html_of};
+pub use insight::{Divided, Insight, insight};
 pub use log::{
     Activity, Evaluation, Failure, Finish, Further, MethodLog, Models, PhaseTotals, RefusedUpload,
     RoundLog, RunLog,
 };
 pub use markdown::markdown;
 pub use seeds::{FurtherSeedRow, SeedRow, Spread, over_seeds, seed_table};
-pub use summary::{CandidateRow, FurtherRow, Row, rows};
+pub use spectra::{Apart, SpectralCourse, TermShare, spectral_courses};
+pub use summary::{CandidateRow, FurtherRow, Row, WorseOff, rows};
 pub use table::{markdown_table, table};
 pub use timeline::{Timeline, timeline_svg, timeline_text};

@@ -345,6 +345,11 @@ impl PhaseTotals {
         (self.losses > 0).then(|| self.loss_sum / self.losses as f64)
     }
 
+    /// Mean of what terms have added to the loss, over the phases that had any.
+    pub fn mean_terms(&self) -> Option<f64> {
+        (self.with_terms > 0).then(|| self.terms_sum / self.with_terms as f64)
+    }
+
     /// Takes the sum of both.
     pub(crate) fn add(&mut self, other: &Self) {
         self.phases += other.phases;

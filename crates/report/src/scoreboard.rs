@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use formant_runtime::event::{Metric, Phase};
 
 use crate::quantity::{bytes, counted, duration, one_line, percent, shortened};
+use crate::summary::WorseOff;
 use crate::{FurtherRow, Row};
 
 /// What stands above the columns of figures.
@@ -259,8 +260,25 @@ fn notes(entries: &[Entry], rows: &[Row]) -> Vec<String> {
     for (entry, row) in entries.iter().zip(rows).filter(|(entry, _)| entry.noted) {
         notes.push(format!("† {}: {}.", entry.name, troubles(row).join("; ")));
     }
+    notes.extend(alone_note(entries, rows));
     notes.extend(clock_note(entries, rows));
     notes
+}
+
+/// How many clients a method leaves worse off than training alone would, if a method tells.
+fn alone_note(entries: &[Entry], rows: &[Row]) -> Option<String> {
+    let found =
+        entries.iter().zip(rows).filter_map(|(entry, row)| Some((entry, row.worse_than_alone?)));
+    let found: Vec<(&Entry, WorseOff)> = found.collect();
+    let all = found.first()?.1.clients;
+    let alike = found.iter().all(|(_, worse)| worse.clients == all);
+    let told = found.iter().map(|(entry, WorseOff { worse, clients })| match alike {
+        true => format!("{} {worse}", entry.name),
+        false => format!("{} {worse} of {clients}", entry.name),
+    });
+    let told: Vec<String> = told.collect();
+    let of = if alike { format!(", of {}", counted(all, "client")) } else { String::new() };
+    Some(format!("Worse off at last than by training alone{of}: {}.", told.join(", ")))
 }
 
 /// How a method with patience has ended.

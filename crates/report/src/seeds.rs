@@ -77,6 +77,7 @@ impl Spread {
         Self { mean: Some(mean), deviation }
     }
 
+    /// In percent: `93.1 ± 0.4`.
     pub(crate) fn text(&self) -> String {
         match (self.mean, self.deviation) {
             (None, _) => "–".to_owned(),

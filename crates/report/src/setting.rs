@@ -16,7 +16,10 @@ pub(crate) fn facts(log: &RunLog) -> Vec<(&'static str, String)> {
                 "{}, scored on the {} split ({} for the GM)",
                 run.dataset,
                 run.split,
-                counted(run.global_test, "sample")
+                match run.global_test {
+                    0 => "none".to_owned(),
+                    samples => counted(samples, "sample"),
+                }
             ),
         ),
         ("network", format!("{}, {} parameters", run.network, count(run.parameters as u64))),
@@ -114,7 +117,8 @@ pub(crate) fn commands(run: &RunStarted) -> [(String, String); 2] {
     ]
 }
 
-fn clients(sizes: &[Option<ClientSize>]) -> String {
+/// How many clients there are, and how much they hold.
+pub(crate) fn clients(sizes: &[Option<ClientSize>]) -> String {
     let number = count(sizes.len() as u64);
     let known: Vec<ClientSize> = sizes.iter().copied().flatten().collect();
     let unknown = sizes.len() - known.len();
@@ -137,7 +141,7 @@ fn clients(sizes: &[Option<ClientSize>]) -> String {
 }
 
 /// How the data is divided, with the parameter that goes with it: `dirichlet, alpha 0.5`.
-fn partition(config: &Value) -> Option<String> {
+pub(crate) fn partition(config: &Value) -> Option<String> {
     let data = config.get("data")?;
     let mut text = data.get("partition")?.as_str()?.to_owned();
     for (key, words) in [

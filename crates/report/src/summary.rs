@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use formant_runtime::event::{Metric, Phase, RunStarted, Runtime};
 
-use crate::{Evaluation, Failure, MethodLog, RunLog};
+use crate::{Evaluation, Failure, MethodLog, RunLog, gains};
 
 /// One method in figures. Scores are by the first metric of the run, which is accuracy unless `metric` says
 /// otherwise: fractions from 0 to 1, absent where nothing was scored or the model had diverged; a best
@@ -96,9 +96,21 @@ pub struct Row {
     /// Whether that was decided by the test set, of which the figures are too.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub kept_by_test: bool,
+    /// Clients that are worse off than by training alone; absent without a method `local`, and for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub worse_than_alone: Option<WorseOff>,
     /// The same models by the other metrics of the run.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub further: Vec<FurtherRow>,
+}
+
+/// How many clients are worse off.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct WorseOff {
+    /// So many.
+    pub worse: usize,
+    /// Of so many that were compared.
+    pub clients: usize,
 }
 
 impl Row {
@@ -140,7 +152,12 @@ pub struct CandidateRow {
 ///
 /// Rows serialise to JSON as they are; figures that do not exist become `null`.
 pub fn rows(log: &RunLog) -> Vec<Row> {
-    log.methods.iter().map(|method| row(method, &log.started)).collect()
+    let compared = gains(log).into_iter().map(|gains| gains.over_local);
+    let worse = compared.map(|found| {
+        found.map(|found| WorseOff { worse: found.worse, clients: found.clients.len() })
+    });
+    let row = |(method, worse_than_alone)| Row { worse_than_alone, ..row(method, &log.started) };
+    log.methods.iter().zip(worse).map(row).collect()
 }
 
 fn row(method: &MethodLog, run: &RunStarted) -> Row {
@@ -195,6 +212,7 @@ fn row(method: &MethodLog, run: &RunStarted) -> Row {
         stopped: method.finish.as_ref().and_then(|finish| finish.stopped.clone()),
         kept_round,
         kept_by_test: kept_round.is_some() && run.split == "test",
+        worse_than_alone: None,
         further: further(method, run, [best_gm, best_pm].map(|best| best.map(|(round, _)| round))),
     }
 }

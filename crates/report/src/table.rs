@@ -98,6 +98,18 @@ fn further(board: &Scoreboard, colour: bool, plain: impl Fn(&str) -> String) -> 
     format!("\n{}", lines(&columns))
 }
 
+/// Any table in Markdown: texts, of which the first of a row is its name.
+pub(crate) fn grid(headings: &[&str], rows: &[Vec<String>]) -> String {
+    let column = |(place, heading): (usize, &&str)| {
+        let mut column = Column::new(heading, place > 0);
+        for row in rows {
+            column.push(Cell::text(escaped(row.get(place).map_or("–", String::as_str))));
+        }
+        column
+    };
+    lines(&headings.iter().enumerate().map(column).collect::<Vec<_>>())
+}
+
 fn lines(columns: &[Column]) -> String {
     let mut text = line(columns.iter().map(Column::heading));
     text.push_str(&line(columns.iter().map(Column::rule)));

@@ -7,7 +7,7 @@ use super::{colour, label_width, open};
 use crate::html::text;
 use crate::quantity::{percent, shortened};
 
-const WIDTH: f64 = 540.0;
+const WIDTH: f64 = super::HALF;
 const HEIGHT: f64 = 310.0;
 const LEFT: f64 = 56.0;
 const TOP: f64 = 14.0;
@@ -155,7 +155,7 @@ fn draw(svg: &mut String, band: &Band, x: &Across, y: &Scale) {
     for (at, (place, mean, deviation)) in sorted {
         let _ = write!(
             svg,
-            "<circle class=\"lone\" cx=\"{at:.1}\" cy=\"{:.1}\" r=\"3.5\"><title>{}, {}: {} ± {}</title></circle>",
+            "<circle class=\"dot\" cx=\"{at:.1}\" cy=\"{:.1}\" r=\"3.5\"><title>{}, {}: {} ± {}</title></circle>",
             y.place(*mean),
             text(&band.name),
             text(&written(place)),

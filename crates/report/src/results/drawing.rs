@@ -2,12 +2,16 @@
 
 use super::groups::{Pick, written};
 use super::{Axis, Results};
+use crate::html::Drawing;
 use crate::plot::{Band, Place, Values, values};
 
 /// One plot for each key, GM and PM over its values, with a band of one standard deviation over seeds.
-pub(super) fn sensitivity(results: &Results) -> Vec<(String, Option<String>)> {
-    let drawn = results.axes.iter().map(|axis| (axis.symbol.clone(), plot(results, axis)));
-    drawn.filter(|(_, plot)| plot.is_some()).collect()
+pub(super) fn sensitivity(results: &Results) -> Vec<Drawing> {
+    let drawn = results.axes.iter().enumerate().map(|(place, axis)| {
+        let name = format!("sensitivity-{}", place + 1);
+        Drawing::new(name, &axis.symbol, plot(results, axis), "No finished run yet.")
+    });
+    drawn.collect()
 }
 
 fn plot(results: &Results, axis: &Axis) -> Option<String> {

@@ -2,22 +2,17 @@
 
 use super::tables::{Layout, Shown, Table, made};
 use super::{Form, Results, drawing};
-use crate::html::text;
+use crate::html::{head, text};
 use crate::quantity::duration;
 use std::fmt::Write as _;
-
-const STYLE: &str = include_str!("../html/style.css");
 
 /// The page. It needs no network and runs no script.
 pub fn page(results: &Results) -> String {
     let (title, scale) = (text(&results.title), text(&results.scale));
-    let mut page = format!(
-        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; \
-         style-src 'unsafe-inline'\">\n\
-         <title>{title} · Formant</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<main>\n\
-         <h1>{title}</h1>\n"
+    let mut page = head(&title);
+    let _ = writeln!(
+        page,
+        "<a class=\"skip\" href=\"#content\">Skip to the results</a>\n<header>\n<h1>{title}</h1>"
     );
     let place = [&results.of_the_paper, &results.scale].map(|part| text(part));
     let parts: Vec<&str> =
@@ -32,7 +27,9 @@ pub fn page(results: &Results) -> String {
         let (count, all) = (results.missing.len(), results.missing.len() + results.runs.len());
         let _ = writeln!(page, "<p class=\"warning\">{count} of {all} runs are missing.</p>");
     }
-    page.push_str("<section>\n<h2>Results</h2>\n");
+    page.push_str(
+        "</header>\n<main id=\"content\" tabindex=\"-1\">\n<section>\n<h2>Results</h2>\n",
+    );
     for table in made(results, &Layout::default()) {
         write_table(&mut page, &table);
     }
@@ -48,7 +45,7 @@ pub fn page(results: &Results) -> String {
     }
     again(&mut page, results);
     page.push_str(
-        "<footer>Written by Formant from results.json.</footer>\n</main>\n</body>\n</html>\n",
+        "</main>\n<footer>Written by Formant from results.json.</footer>\n</body>\n</html>\n",
     );
     page
 }
@@ -95,9 +92,8 @@ fn sensitivity(page: &mut String, results: &Results) {
          key, all others being as they are. The band is one standard deviation over the seeds; \
          values that span decades stand on a logarithmic axis.</p>\n<div class=\"pair\">\n",
     );
-    for (symbol, drawn) in drawing::sensitivity(results) {
-        let drawn = drawn.unwrap_or_default();
-        let _ = writeln!(page, "<div class=\"card\"><h3>{}</h3>{drawn}</div>", text(&symbol));
+    for drawing in drawing::sensitivity(results) {
+        drawing.show(page);
     }
     page.push_str("</div>\n</section>\n");
 }

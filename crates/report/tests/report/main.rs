@@ -7,6 +7,8 @@
 )]
 
 mod damage;
+mod frame;
+mod insights;
 mod pages;
 mod reading;
 mod results;

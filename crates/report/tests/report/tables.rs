@@ -1,7 +1,7 @@
 //! Rows and the table made of them.
 
 use crate::synthetic::{comparison, evaluated, finished, log, method, round, started};
-use formant_report::{Row, RunLog, html, markdown, over_seeds, rows, seed_table, table};
+use formant_report::{Row, RunLog, html_of, markdown, over_seeds, rows, seed_table, table};
 use formant_runtime::event::{Event, Measures, Metric};
 use unicode_width::UnicodeWidthStr;
 
@@ -283,12 +283,12 @@ fn tables_go_by_the_first_metric_and_show_the_others() {
     {
         assert!(text.contains(part), "{text}");
     }
-    let page = html(&log);
+    let page = html_of(&log);
     for part in [
         "<h3>Further metrics</h3>",
         ">macro-F1</th></tr>",
         "GM calibration error, %",
-        "Calibration error by round",
+        "Calibration error and training loss by round",
         "<dt>metrics</dt><dd>calibration error, macro-F1, accuracy</dd>",
     ] {
         assert!(page.contains(part), "{part}");
