@@ -16,6 +16,7 @@
 
 mod args;
 mod cert;
+mod compare;
 mod data;
 mod data_export;
 mod data_get;
@@ -36,6 +37,8 @@ mod ranking;
 mod report;
 mod reproduce;
 mod run;
+mod runs;
+mod series;
 mod serve;
 mod service;
 mod speedup;
@@ -74,7 +77,8 @@ fn run_command(command: Command, zoo: &Zoo) -> anyhow::Result<ExitCode> {
         Command::Tables(args) => tables::tables(&args),
         Command::Speedup(args) => speedup::speedup(&args, zoo),
         Command::Devices(args) => devices::devices(&args, zoo),
-        Command::Compare(args) => report::compare(&args),
+        Command::Compare(args) => compare::compare(&args),
+        Command::Runs(args) => runs::runs(&args),
         Command::Methods(args) => list::methods(&args, zoo),
         Command::Networks(args) => list::networks(&args),
         Command::Data(args) => data::data(args, zoo),

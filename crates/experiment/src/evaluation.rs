@@ -16,7 +16,7 @@ pub(crate) const SECTION: Section = Section {
 fn complete(table: &mut Table) {
     let plain = Value::Array(vec![Metric::Accuracy.word().into()]);
     let spectra = Value::Integer(SPECTRA);
-    table.retain(|key, value| match &**key {
+    table.retain(|key, value| match key {
         "metrics" => *value != plain,
         "spectra" => *value != spectra,
         _ => true,

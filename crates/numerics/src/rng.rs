@@ -35,6 +35,8 @@ pub enum Stream {
     Equipment = 10,
     /// What makes the images of clients look different.
     Skew = 12,
+    /// Resampling of scores for the intervals of a report.
+    Resampling = 14,
     /// For tests and benchmarks.
     Test = 1_000,
 }

@@ -17,6 +17,7 @@ mod reproduce;
 mod results;
 mod schedule;
 mod setup;
+mod significance;
 mod sizes;
 pub(crate) mod spectra;
 
@@ -56,7 +57,11 @@ const SECTIONS: &[Section] = &[
         title: "Results",
         parts: &[Part { section: results::section, figures: none }],
     },
-    // Significance: which differences exceed the noise.
+    Section {
+        id: "significance",
+        title: "Who is ahead",
+        parts: &[Part { section: significance::section, figures: significance::figures }],
+    },
     Section {
         id: "curves",
         title: "Learning curves",
@@ -134,7 +139,7 @@ pub fn html(logs: &[RunLog]) -> String {
     // Runs that are no repetitions cannot be averaged: the first one is shown alone.
     let logs = if refused.is_some() { &logs[..1] } else { logs };
     let alone = refused.map(|why| format!("Only the first of the runs is shown: {why}."));
-    for warning in logs.iter().flat_map(|log| setting::warnings(log)).chain(alone) {
+    for warning in logs.iter().flat_map(setting::warnings).chain(alone) {
         let _ = writeln!(page, "<p class=\"warning\">{}</p>", text(&warning));
     }
     facts(&mut page, logs);
@@ -143,7 +148,9 @@ pub fn html(logs: &[RunLog]) -> String {
     page.push_str("<nav aria-label=\"Sections\">\n<ol>\n");
     for Section { id, title, parts } in SECTIONS {
         let mut body = String::new();
-        parts.iter().for_each(|part| (part.section)(&mut body, logs));
+        for part in *parts {
+            (part.section)(&mut body, logs);
+        }
         if !body.is_empty() {
             let _ = writeln!(page, "<li><a href=\"#{id}\">{title}</a></li>");
             let _ = write!(

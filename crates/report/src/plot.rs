@@ -19,6 +19,7 @@ mod strip;
 mod terms;
 mod timeline;
 mod values;
+mod whisker;
 
 pub(crate) use bands::{Bands, Kind, bands, bands_legend};
 pub(crate) use bars::bars;
@@ -34,6 +35,7 @@ pub(crate) use strip::{DOTS, Strip, strips};
 pub(crate) use terms::terms;
 pub(crate) use timeline::timeline;
 pub(crate) use values::{Band, Place, Values, values};
+pub(crate) use whisker::{Whisker, whiskers};
 
 use crate::html::text;
 

@@ -26,6 +26,7 @@ mod readme;
 mod refusals;
 mod reproductions;
 mod runs;
+mod series;
 mod shares;
 mod speedups;
 mod sweeps;

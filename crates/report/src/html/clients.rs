@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use super::drawing::show_all;
 use super::{Drawing, unscored};
 use crate::plot::{self, Strip, strips};
 use crate::quantity::percent;
@@ -36,7 +37,7 @@ pub(super) fn section(page: &mut String, logs: &[RunLog]) {
         let _ = write!(page, " Of the run with seed {}.", logs[0].started.seed);
     }
     page.push_str("</p>\n");
-    figures(logs).iter().for_each(|drawing| drawing.show(page));
+    show_all(page, &figures(logs));
 }
 
 /// The strips for a file.

@@ -5,13 +5,14 @@ mod course;
 
 use std::fmt::Write;
 
+use super::drawing::show_all;
 use super::{Drawing, capital, unscored};
 use crate::plot::{Axes, Curve, Measure, lines};
 use crate::quantity::counted;
 use crate::{RunLog, rows};
 use axis::Axis;
-pub(super) use axis::downloaded;
 pub(super) use course::mean;
+pub(super) use axis::downloaded;
 use course::{Shown, curves};
 
 /// Evaluations whose figures are also written down.
@@ -58,7 +59,7 @@ pub(super) fn section(page: &mut String, logs: &[RunLog]) {
     }
     for axis in &axes {
         let _ = writeln!(page, "<div class=\"panel trio over-{}\">", axis.id);
-        drawings(logs, axis).iter().for_each(|drawing| drawing.show(page));
+        show_all(page, &drawings(logs, axis));
         page.push_str("</div>\n");
         if let Some(says) = axis.says {
             let _ = writeln!(page, "<p class=\"panel notes over-{}\">{says}</p>", axis.id);

@@ -96,6 +96,13 @@ impl Drawing {
     }
 }
 
+/// Writes plots as cards of the page.
+pub(super) fn show_all(page: &mut String, drawings: &[Drawing]) {
+    for drawing in drawings {
+        drawing.show(page);
+    }
+}
+
 impl Data {
     fn show(&self, page: &mut String, title: &str) {
         let mut table = String::from("<table class=\"dense figures\">");

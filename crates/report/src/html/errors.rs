@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use formant_runtime::event::{Errors, Reliability};
 
+use super::drawing::scrolling;
 use super::panels::{Panels, slug};
 use super::{Drawing, headings, swatch, text};
 use crate::answers::{answers, class, classes};
@@ -51,7 +52,7 @@ pub(super) fn section(page: &mut String, logs: &[RunLog]) {
     let best = best(&found);
     for (slot, panels) in matrices {
         let open = if Some(slot) == best { " open" } else { "" };
-        let _ = writeln!(page, "<details{open}><summary>{}</summary>", text(&panels.title));
+        let _ = writeln!(page, "<details class=\"method\"{open}><summary>{}</summary>", text(&panels.title));
         panels.show(page);
         page.push_str("</details>\n");
     }
@@ -67,8 +68,7 @@ pub(super) fn figures(logs: &[RunLog]) -> Vec<Drawing> {
 
 /// Which method's matrices are shown at once: the one whose personal models are right most often.
 fn best(found: &[Answers]) -> Option<usize> {
-    let accuracy =
-        |answers: &Answers| answers.pm.as_ref().or(answers.gm.as_ref()).map(|a| a.accuracy);
+    let accuracy = |answers: &Answers| answers.pm.as_ref().or(answers.gm.as_ref()).map(|a| a.accuracy);
     let scored = found.iter().enumerate().filter_map(|(place, a)| Some((place, accuracy(a)?)));
     // The first of those that tie.
     scored.max_by(|a, b| a.1.total_cmp(&b.1).then(b.0.cmp(&a.0))).map(|(place, _)| place)
@@ -87,9 +87,9 @@ fn ended<'a>(
 }
 
 fn table(page: &mut String, log: &RunLog, found: &[Answers]) {
-    page.push_str("<div class=\"wide\"><table class=\"dense\">\n");
+    let mut table = String::from("<table class=\"dense\">\n");
     let columns = ["method", "model", "samples", "right, %", "mean confidence, %", "ECE, %"];
-    headings(page, columns.into_iter().chain(["most often taken for another"]));
+    headings(&mut table, columns.into_iter().chain(["most often taken for another"]));
     for (slot, name, answers) in ended(log, found) {
         let info = &log.methods[slot].info;
         let models = [("GM", &answers.gm, info.generic), ("PM", &answers.pm, info.personal)];
@@ -97,7 +97,7 @@ fn table(page: &mut String, log: &RunLog, found: &[Answers]) {
             let Some(answered) = answered else { continue };
             let model = if own { model.to_owned() } else { format!("({model})") };
             let _ = writeln!(
-                page,
+                table,
                 "<tr><th scope=\"row\">{}{}</th><td>{model}</td><td>{}</td><td>{}</td><td>{}</td>\
                  <td>{}</td><td class=\"words\">{}</td></tr>",
                 swatch(slot),
@@ -110,7 +110,8 @@ fn table(page: &mut String, log: &RunLog, found: &[Answers]) {
             );
         }
     }
-    page.push_str("</tbody>\n</table></div>\n");
+    table.push_str("</tbody>\n</table>");
+    scrolling(page, "wide", "Errors and calibration", &table);
 }
 
 /// The most frequent confusions in words: `4 for 9 (12, 3.1 %)`.
@@ -139,10 +140,7 @@ fn calibration(log: &RunLog, found: &[Answers]) -> Panels {
     }
 }
 
-fn sure<'a>(
-    errors: Option<&'a Errors>,
-    answered: Option<&Answered>,
-) -> Option<(&'a [Reliability], f64)> {
+fn sure<'a>(errors: Option<&'a Errors>, answered: Option<&Answered>) -> Option<(&'a [Reliability], f64)> {
     Some((&errors?.reliability, answered?.calibration_error))
 }
 
@@ -155,13 +153,7 @@ fn confusion(log: &RunLog, found: &[Answers]) -> Vec<(usize, Panels)> {
         let Some(detail) = &method.detail else { continue };
         let models = [
             (method.info.generic, "generic model", "averaged PM", &detail.gm, &answers.gm),
-            (
-                method.info.personal,
-                "personal models",
-                "GM on clients' samples",
-                &detail.pm,
-                &answers.pm,
-            ),
+            (method.info.personal, "personal models", "GM on clients' samples", &detail.pm, &answers.pm),
         ];
         let panels = models.into_iter().filter_map(|(own, called, otherwise, errors, answered)| {
             let matrix = errors.as_ref()?.confusion.as_ref()?;
@@ -211,10 +203,7 @@ fn matrix_of(
     let heat = Heat {
         title: (title.to_owned(), format!("{right} % right")),
         slot: Some(slot),
-        says: format!(
-            "{title}: {right} % right; most often taken for another: {}",
-            listed(answered)
-        ),
+        says: format!("{title}: {right} % right; most often taken for another: {}", listed(answered)),
         size: (HALF, 520.0),
         columns: names.clone(),
         axes: ("is", "was answered"),

@@ -2,12 +2,13 @@
 
 use std::fmt::Write;
 
+use super::drawing::scrolling;
 use super::panels::Panels;
 use super::{Drawing, headings, swatch, text};
 use crate::plot::{BARS, Ranked, ranked};
 use crate::quantity::{percent, signed};
 use crate::scoreboard::names;
-use crate::{Comparison, Gains, RunLog, gains, rows};
+use crate::{Gained, Gains, RunLog, gains, rows};
 
 /// How to get what is missing without a method whose clients train alone.
 pub(crate) const WITHOUT_LOCAL: &str = "This run has no method whose clients train alone, so nobody can \
@@ -45,7 +46,7 @@ pub(super) fn section(page: &mut String, logs: &[RunLog]) {
     for panels in plots(log, &found) {
         panels.show(page);
     }
-    let many = |found: &Option<Comparison>| found.as_ref().is_some_and(|f| f.clients.len() > BARS);
+    let many = |found: &Option<Gained>| found.as_ref().is_some_and(|f| f.clients.len() > BARS);
     if found.iter().any(|gains| many(&gains.over_local) || many(&gains.over_gm)) {
         let _ = writeln!(
             page,
@@ -62,11 +63,14 @@ pub(super) fn figures(logs: &[RunLog]) -> Vec<Drawing> {
 }
 
 fn plots(log: &RunLog, found: &[Gains]) -> Vec<Panels> {
-    type Of = fn(&Gains) -> Option<&Comparison>;
+    type Of = fn(&Gains) -> Option<&Gained>;
     let kinds: [(&str, &str, &str, Of); 2] = [
-        ("gains-over-local", "What each client gains over training alone", "alone", |gains| {
-            gains.over_local.as_ref()
-        }),
+        (
+            "gains-over-local",
+            "What each client gains over training alone",
+            "alone",
+            |gains| gains.over_local.as_ref(),
+        ),
         (
             "gains-over-gm",
             "What each client's personal model gains over the generic model",
@@ -86,19 +90,14 @@ fn plots(log: &RunLog, found: &[Gains]) -> Vec<Panels> {
             .collect();
         if !methods.is_empty() {
             let panels = ranked(&methods, other);
-            plots.push(Panels {
-                name: name.to_owned(),
-                title: title.to_owned(),
-                panels,
-                large: false,
-            });
+            plots.push(Panels { name: name.to_owned(), title: title.to_owned(), panels, large: false });
         }
     }
     plots
 }
 
 fn table(page: &mut String, logs: &[RunLog], found: &[Gains]) {
-    page.push_str("<div class=\"wide\"><table class=\"dense\">\n");
+    let mut table = String::from("<table class=\"dense\">\n");
     let mut columns: Vec<&str> = vec!["method"];
     columns.extend(COLUMNS);
     let several = logs.len() > 1;
@@ -106,20 +105,20 @@ fn table(page: &mut String, logs: &[RunLog], found: &[Gains]) {
     if several {
         columns.push(&over_seeds);
     }
-    headings(page, columns.into_iter());
-    let others: Vec<Vec<Gains>> =
-        if several { logs.iter().map(gains).collect() } else { Vec::new() };
+    headings(&mut table, columns.into_iter());
+    let others: Vec<Vec<Gains>> = if several { logs.iter().map(gains).collect() } else { Vec::new() };
     for (slot, (gains, name)) in found.iter().zip(names(&rows(&logs[0]))).enumerate() {
-        let _ = write!(page, "<tr><th scope=\"row\">{}{}</th>", swatch(slot), text(&name));
+        let _ = write!(table, "<tr><th scope=\"row\">{}{}</th>", swatch(slot), text(&name));
         for cell in cells(gains) {
-            let _ = write!(page, "<td>{cell}</td>");
+            let _ = write!(table, "<td>{cell}</td>");
         }
         if several {
-            let _ = write!(page, "<td>{}</td>", seeds(&others, &gains.label));
+            let _ = write!(table, "<td>{}</td>", seeds(&others, &gains.label));
         }
-        page.push_str("</tr>\n");
+        table.push_str("</tr>\n");
     }
-    page.push_str("</tbody>\n</table></div>\n");
+    table.push_str("</tbody>\n</table>");
+    scrolling(page, "wide", "Who gains", &table);
 }
 
 /// What stands above the figures of [`cells`].
@@ -149,7 +148,7 @@ pub(crate) fn cells(gains: &Gains) -> Vec<String> {
     cells
 }
 
-fn worse(found: &Comparison) -> String {
+fn worse(found: &Gained) -> String {
     let percent = found.worse_share * 100.0;
     format!("{} of {}, {percent:.0} %", found.worse, found.clients.len())
 }
@@ -161,10 +160,9 @@ fn seeds(runs: &[Vec<Gains>], label: &str) -> String {
         Some(gains.over_local.as_ref()?.worse_share)
     });
     let shares: Vec<f64> = shares.collect();
-    let (Some(low), Some(high)) = (
-        shares.iter().copied().min_by(f64::total_cmp),
-        shares.iter().copied().max_by(f64::total_cmp),
-    ) else {
+    let (Some(low), Some(high)) =
+        (shares.iter().copied().min_by(f64::total_cmp), shares.iter().copied().max_by(f64::total_cmp))
+    else {
         return "–".to_owned();
     };
     let mean = shares.iter().sum::<f64>() / shares.len() as f64;

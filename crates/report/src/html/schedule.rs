@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use super::Drawing;
+use super::drawing::show_all;
 use crate::scoreboard::names;
 use crate::timeline::name;
 use crate::{RunLog, Timeline, plot, rows};
@@ -29,7 +30,7 @@ pub(super) fn section(page: &mut String, logs: &[RunLog]) {
         let _ = write!(page, " The first {METHODS} methods are drawn.");
     }
     page.push_str("</p>\n");
-    drawn.iter().for_each(|drawing| drawing.show(page));
+    show_all(page, &drawn);
 }
 
 /// The timelines as one plot.

@@ -1,6 +1,7 @@
 //! How much data each client holds.
 
 use super::Drawing;
+use super::drawing::show_all;
 use crate::RunLog;
 use crate::plot::bars;
 use crate::quantity::count;
@@ -10,7 +11,7 @@ const LISTED: usize = 200;
 
 /// The plot of the clients' sizes.
 pub(super) fn section(page: &mut String, logs: &[RunLog]) {
-    figures(logs).iter().for_each(|drawing| drawing.show(page));
+    show_all(page, &figures(logs));
 }
 
 /// The same plot for a file.

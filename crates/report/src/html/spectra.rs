@@ -7,6 +7,7 @@ use std::fmt::Write;
 
 use formant_runtime::event::Phase;
 
+use super::drawing::scrolling;
 use super::panels::Panels;
 use super::{Drawing, curves, headings, swatch, text};
 use crate::plot::{Axes, Curve, Measure, Point, lines, terms};
@@ -102,15 +103,12 @@ const OVER_ROUNDS: [(&str, &str, &str, Of); 3] = [
     (
         "spectral-divergence-low",
         "Divergence of the spectra, lowest tenth of the frequencies",
-        "D, lowest tenth",
+        "D",
         |apart| apart.low_divergence,
     ),
-    (
-        "model-distance",
-        "Relative distance of the models",
-        "‖w_p − w_G‖ / ‖w_G‖",
-        |apart| apart.distance,
-    ),
+    ("model-distance", "Relative distance of the models", "‖w_p − w_G‖ / ‖w_G‖", |apart| {
+        apart.distance
+    }),
 ];
 
 fn courses_over_rounds(logs: &[RunLog]) -> Vec<Drawing> {
@@ -176,25 +174,26 @@ pub(crate) const COLUMNS: [&str; 5] = [
 pub(crate) fn cells(course: &SpectralCourse) -> Vec<String> {
     let or_dash = |figure: Option<String>| figure.unwrap_or_else(|| "–".to_owned());
     let last = |of: Of| or_dash(course.last().map(|apart| magnitude(of(apart))));
-    let share =
-        |phase| or_dash(course.term_share(phase).map(|share| format!("{} %", percent(share))));
+    let share = |phase| or_dash(course.term_share(phase).map(|share| format!("{} %", percent(share))));
     let mut cells: Vec<String> = OVER_ROUNDS.map(|(_, _, _, of)| last(of)).to_vec();
     cells.extend([share(Phase::Shared), share(Phase::Personal)]);
     cells
 }
 
 fn table(page: &mut String, log: &RunLog, courses: &[SpectralCourse]) {
-    page.push_str("<div class=\"wide\"><table class=\"dense\">\n");
-    headings(page, ["method"].into_iter().chain(COLUMNS));
+    let mut table = String::from("<table class=\"dense\">\n");
+    headings(&mut table, ["method"].into_iter().chain(COLUMNS));
     for (slot, (course, name)) in courses.iter().zip(names(&rows(log))).enumerate() {
-        let _ = write!(page, "<tr><th scope=\"row\">{}{}</th>", swatch(slot), text(&name));
+        let _ = write!(table, "<tr><th scope=\"row\">{}{}</th>", swatch(slot), text(&name));
         for cell in cells(course) {
-            let _ = write!(page, "<td>{cell}</td>");
+            let _ = write!(table, "<td>{cell}</td>");
         }
-        page.push_str("</tr>\n");
+        table.push_str("</tr>\n");
     }
+    table.push_str("</tbody>\n</table>");
+    scrolling(page, "wide", "Spectra", &table);
     page.push_str(
-        "</tbody>\n</table></div>\n<p class=\"notes\">The term's share is the mean over the rounds in which \
+        "<p class=\"notes\">The term's share is the mean over the rounds in which \
          the method had a term.</p>\n",
     );
 }
@@ -203,9 +202,7 @@ fn table(page: &mut String, log: &RunLog, courses: &[SpectralCourse]) {
 fn term_panels(log: &RunLog, courses: &[SpectralCourse]) -> Panels {
     let mut panels = Vec::new();
     for (slot, (course, name)) in courses.iter().zip(names(&rows(log))).enumerate() {
-        for (phase, called) in
-            [(Phase::Shared, "shared phase"), (Phase::Personal, "personal phase")]
-        {
+        for (phase, called) in [(Phase::Shared, "shared phase"), (Phase::Personal, "personal phase")] {
             let of_phase = course.terms.iter().filter(|term| term.phase == phase);
             let of_phase: Vec<TermShare> = of_phase.copied().collect();
             panels.extend(terms(&format!("{name}, {called}"), slot, &of_phase));

@@ -61,7 +61,7 @@ pub(crate) const DARK: &[Colour] = &[
 
 /// The colours as declarations of a style sheet.
 pub(crate) fn declarations(colours: &[Colour]) -> String {
-    colours.iter().map(|(name, value)| format!("--{name}: {value}; ")).collect()
+    colours.iter().fold(String::new(), |all, (name, value)| all + "--" + name + ": " + value + "; ")
 }
 
 /// A style sheet with the colours in place of their names, for programs that know no variables.

@@ -2,12 +2,12 @@
 
 use std::fmt::Write;
 
-use super::colour;
 use super::panel::{Frame, PANEL, Panel, heading};
-use super::scale::{Scale, round_step};
+use super::scale::Scale;
+use super::colour;
 use crate::html::text;
 use crate::quantity::{counted, percent, signed};
-use crate::{ClientGain, Comparison};
+use crate::{ClientGain, Gained};
 
 /// Bars at most; of more clients, neighbours in rank share one.
 pub(crate) const BARS: usize = 100;
@@ -24,7 +24,7 @@ pub(crate) struct Ranked<'a> {
     /// Which colour is its own in all plots.
     pub(crate) slot: usize,
     /// Who gains what.
-    pub(crate) found: &'a Comparison,
+    pub(crate) found: &'a Gained,
 }
 
 /// A small plot of each, all with one vertical axis so that methods can be compared. `other` is what personal
@@ -33,8 +33,8 @@ pub(crate) fn ranked(methods: &[Ranked<'_>], other: &str) -> Vec<Panel> {
     let gains = || methods.iter().flat_map(|method| method.found.clients.iter().map(|c| c.gain));
     let low = gains().fold(0.0, f64::min).max(-1.0);
     let high = gains().fold(0.0, f64::max).min(1.0);
-    let step = round_step((high - low).max(0.02) / 4.0);
-    let y = Scale::linear((low / step).floor() * step, (high / step).ceil() * step, BASE, TOP);
+    let room = (high - low).max(0.02) * 0.04;
+    let y = Scale::linear(low - room, high + room, BASE, TOP);
     methods.iter().map(|method| panel(method, other, y)).collect()
 }
 

@@ -12,5 +12,6 @@ mod insights;
 mod pages;
 mod reading;
 mod results;
+mod significance;
 mod synthetic;
 mod tables;

@@ -121,7 +121,8 @@ fn a_personal_model_that_equals_the_generic_one_has_no_distance() {
     // Both begin with the same values, and nothing moves.
     let plan = case("name = \"ditto\"", DENSE).plan_with(|p| {
         p.rounds = 1;
-        for phase in [&mut p.methods[0].shared, &mut p.methods[0].personal] {
+        let method = &mut p.methods[0];
+        for phase in [&mut method.shared, &mut method.personal] {
             phase.base.optimiser.learning_rate = 0.0;
         }
     });

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 
+use formant_runtime::event::Metric;
 use serde_json::{Map, Value};
 
 use crate::quantity::{count, counted};
@@ -40,7 +41,7 @@ pub(super) fn groups(logs: &[RunLog]) -> Vec<Group> {
 struct Facts<'c> {
     section: &'c Map<String, Value>,
     told: BTreeSet<&'c str>,
-    facts: Vec<(String, String)>,
+    said: Vec<(String, String)>,
 }
 
 impl<'c> Facts<'c> {
@@ -59,7 +60,7 @@ impl<'c> Facts<'c> {
     }
 
     fn say(&mut self, name: &str, value: impl Into<String>) {
-        self.facts.push((name.to_owned(), value.into()));
+        self.said.push((name.to_owned(), value.into()));
     }
 
     /// A key as it is, under another name.
@@ -79,7 +80,7 @@ impl<'c> Facts<'c> {
     fn rest(&mut self) {
         for (key, value) in self.section {
             if !self.told.contains(key.as_str()) && !value.is_null() {
-                self.facts.push((spoken(key), written(value)));
+                self.said.push((spoken(key), written(value)));
             }
         }
     }
@@ -92,10 +93,10 @@ fn section<'c>(
     tell: impl FnOnce(&mut Facts<'c>),
 ) -> Vec<(String, String)> {
     let Some(section) = config.get(name).and_then(Value::as_object) else { return Vec::new() };
-    let mut facts = Facts { section, told: BTreeSet::new(), facts: Vec::new() };
+    let mut facts = Facts { section, told: BTreeSet::new(), said: Vec::new() };
     tell(&mut facts);
     facts.rest();
-    facts.facts
+    facts.said
 }
 
 /// A key of an experiment in plain words.
@@ -318,7 +319,7 @@ fn evaluation(log: &RunLog) -> Vec<(String, String)> {
             facts.say("global test set, for the GM", size);
         }
         facts.take("metrics");
-        let metrics: Vec<_> = run.metrics.iter().map(|metric| metric.title()).collect();
+        let metrics: Vec<_> = run.metrics.iter().map(Metric::title).collect();
         facts.say("metrics", metrics.join(", "));
         facts.tell_or("patience", "patience", "none: all rounds are done");
     })
