@@ -8,6 +8,7 @@ pub(crate) mod model;
 pub(crate) mod network;
 pub(crate) mod predict;
 pub(crate) mod report;
+pub(crate) mod reproduce;
 pub(crate) mod runs;
 pub(crate) mod series;
 
@@ -58,6 +59,10 @@ pub(crate) enum Command {
     Adapt(adapt::AdaptArgs),
     /// Write report.md and report.html for a run folder and print its table
     Report(report::ReportArgs),
+    /// Make the paper's tables and figures
+    Reproduce(reproduce::ReproduceArgs),
+    /// Make the tables of documents from files of results
+    Tables(reproduce::TablesArgs),
     /// Measure what the wait-free schedule saves: time to a target accuracy with and without it
     Speedup(SpeedupArgs),
     /// Measure how fast this machine trains each method, for the virtual clock

@@ -37,6 +37,7 @@ mod program;
 mod progress;
 mod ranking;
 mod report;
+mod reproduce;
 mod run;
 mod runs;
 mod series;
@@ -46,6 +47,7 @@ mod speedup;
 mod status;
 mod suggestion;
 mod sweep;
+mod tables;
 
 use args::{Cli, Command};
 use clap::FromArgMatches;
@@ -74,6 +76,8 @@ fn run_command(command: Command, zoo: &Zoo) -> anyhow::Result<ExitCode> {
         Command::Evaluate(args) => evaluate::evaluate(&args),
         Command::Adapt(args) => adapt::adapt(&args, zoo),
         Command::Report(args) => report::report(&args),
+        Command::Reproduce(args) => reproduce::reproduce(args, zoo),
+        Command::Tables(args) => tables::tables(&args),
         Command::Speedup(args) => speedup::speedup(&args, zoo),
         Command::Devices(args) => devices::devices(&args, zoo),
         Command::Compare(args) => compare::compare(&args),

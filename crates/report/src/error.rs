@@ -164,6 +164,29 @@ pub enum ReportError {
         /// The second run's name.
         found: String,
     },
+    /// A file of results that cannot be read.
+    #[error(
+        "{}: these are no results ({reason}); name a results.json as `formant reproduce` or \
+         `formant tables add` writes it", file.display()
+    )]
+    Results {
+        /// The file.
+        file: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// A table of a document that cannot be made.
+    #[error("{}, line {line}: {reason}; {remedy}", file.display())]
+    Document {
+        /// The document.
+        file: PathBuf,
+        /// The line, counted from 1.
+        line: usize,
+        /// What is wrong there.
+        reason: String,
+        /// What to do.
+        remedy: String,
+    },
     /// A report could not be put into the run's folder.
     #[error(
         "{}: writing failed ({source}); check that the folder exists, that you may write to it \

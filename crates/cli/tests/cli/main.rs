@@ -25,6 +25,7 @@ mod network;
 mod predictions;
 mod readme;
 mod refusals;
+mod reproductions;
 mod runs;
 mod series;
 mod shares;

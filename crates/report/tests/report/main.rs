@@ -12,6 +12,7 @@ mod frame;
 mod insights;
 mod pages;
 mod reading;
+mod results;
 mod significance;
 mod synthetic;
 mod tables;
