@@ -5,6 +5,7 @@ pub(crate) mod data;
 pub(crate) mod model;
 pub(crate) mod network;
 pub(crate) mod predict;
+pub(crate) mod watch;
 
 use clap::builder::RangedI64ValueParser;
 use clap::{Args, Parser, Subcommand};
@@ -73,6 +74,8 @@ pub(crate) enum Command {
     Join(network::JoinArgs),
     /// Show where a running server stands
     Status(network::StatusArgs),
+    /// Follow a run or a federation in the browser, with the report's figures as they come
+    Watch(watch::WatchArgs),
 }
 
 /// What `run`, `sweep` and `data show` share: an experiment and changes to it.

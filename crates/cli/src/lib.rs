@@ -41,6 +41,7 @@ mod speedup;
 mod status;
 mod suggestion;
 mod sweep;
+mod watch;
 
 use args::{Cli, Command};
 use clap::FromArgMatches;
@@ -79,5 +80,6 @@ fn run_command(command: Command, zoo: &Zoo) -> anyhow::Result<ExitCode> {
         Command::Serve(args) => serve::serve(&args, zoo),
         Command::Join(args) => join::join(&args, zoo),
         Command::Status(args) => status::status(&args),
+        Command::Watch(args) => watch::watch(&args),
     }
 }
