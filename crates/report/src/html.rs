@@ -2,8 +2,11 @@
 
 mod cost;
 mod curves;
+mod federation;
 
 use std::fmt::Write;
+
+use formant_runtime::event::Side;
 
 use crate::plot::{COLOURS, bars, strips};
 use crate::quantity::count;
@@ -34,6 +37,7 @@ pub fn html(log: &RunLog) -> String {
     }
     facts(&mut page, log);
     results(&mut page, &rows);
+    federation::section(&mut page, log);
     learning(&mut page, log, &rows);
     clients(&mut page, log, &rows);
     training(&mut page, log, &rows);
@@ -185,7 +189,10 @@ fn capital(title: &str) -> String {
 
 /// Why there is no score to draw.
 fn unscored(log: &RunLog) -> &'static str {
-    if log.methods.iter().all(|method| method.evaluations.is_empty()) {
+    let is_unscored = log.methods.iter().all(|method| method.evaluations.is_empty());
+    if is_unscored && log.started.side == Side::Server && log.started.global_test == 0 {
+        "This server has no samples to score a model on; personal models are scored by their clients."
+    } else if is_unscored {
         "No evaluation yet."
     } else {
         "This log has no score of these models. In a network, personal models and their scores stay \

@@ -126,7 +126,8 @@ fn logs(folder: &Path) -> Vec<Mark> {
         return vec![own];
     }
     let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
-    let seeds = entries.flatten().filter(|entry| entry.file_name().to_string_lossy().starts_with("seed-"));
+    let seeds =
+        entries.flatten().filter(|entry| entry.file_name().to_string_lossy().starts_with("seed-"));
     let mut found: Vec<_> =
         seeds.filter_map(|entry| mark(entry.path().join(EVENTS_FILE))).collect();
     found.sort_by(|a, b| a.0.cmp(&b.0).then_with(|| a.1.path.cmp(&b.1.path)));

@@ -33,15 +33,10 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self' 'u
 type Body = BoxBody<Bytes, Infallible>;
 
 /// Serves until the task is dropped.
-pub(crate) async fn serve(
-    listener: TcpListener,
-    address: SocketAddr,
-    seen: watch::Receiver<Seen>,
-) {
+pub(crate) async fn serve(listener: TcpListener, address: SocketAddr, seen: watch::Receiver<Seen>) {
     let places = Arc::new(Semaphore::new(PLACES));
-    let hosts: Arc<[String]> = ["127.0.0.1", "localhost", "[::1]"]
-        .map(|host| format!("{host}:{}", address.port()))
-        .into();
+    let hosts: Arc<[String]> =
+        ["127.0.0.1", "localhost", "[::1]"].map(|host| format!("{host}:{}", address.port())).into();
     loop {
         let Ok(place) = places.clone().acquire_owned().await else { return };
         let Ok((socket, _)) = listener.accept().await else {

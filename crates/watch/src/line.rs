@@ -70,10 +70,8 @@ mod tests {
 {"event":"refused","method":"scd","round":2,"client":1,"reason":"late"}
 {"event":"run_fin"#;
         let told = recent(lines.as_bytes(), &["alice".into(), "bob".into()]);
-        let expected = [
-            "scd: upload of bob for round 2 refused: late",
-            "scd: round 2 opens with 2 clients",
-        ];
+        let expected =
+            ["scd: upload of bob for round 2 refused: late", "scd: round 2 opens with 2 clients"];
         assert_eq!(told, expected);
         assert!(recent(lines.as_bytes(), &[])[0].contains("client 1"));
     }

@@ -15,7 +15,8 @@ const LONGEST: u64 = 64 << 20;
 pub fn fetch(address: &str) -> Result<Status, WatchError> {
     let silent = |source| WatchError::Silent { address: address.into(), source };
     let answer = ask(address).map_err(silent)?;
-    let other = |found: &str| WatchError::NotAServer { address: address.into(), found: found.into() };
+    let other =
+        |found: &str| WatchError::NotAServer { address: address.into(), found: found.into() };
     let Some((head, body)) = answer.split_once("\r\n\r\n") else {
         return Err(other("it does not speak HTTP"));
     };
