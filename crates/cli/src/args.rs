@@ -11,6 +11,7 @@ pub(crate) mod report;
 pub(crate) mod reproduce;
 pub(crate) mod runs;
 pub(crate) mod series;
+pub(crate) mod watch;
 
 use clap::builder::RangedI64ValueParser;
 use clap::{Args, Parser, Subcommand};
@@ -87,6 +88,8 @@ pub(crate) enum Command {
     Join(network::JoinArgs),
     /// Show where a running server stands
     Status(network::StatusArgs),
+    /// Follow a run or a federation in the browser, with the report's figures as they come
+    Watch(watch::WatchArgs),
 }
 
 /// What `run`, `sweep` and `data show` share: an experiment and changes to it.

@@ -48,6 +48,7 @@ mod status;
 mod suggestion;
 mod sweep;
 mod tables;
+mod watch;
 
 use args::{Cli, Command};
 use clap::FromArgMatches;
@@ -90,5 +91,6 @@ fn run_command(command: Command, zoo: &Zoo) -> anyhow::Result<ExitCode> {
         Command::Serve(args) => serve::serve(&args, zoo),
         Command::Join(args) => join::join(&args, zoo),
         Command::Status(args) => status::status(&args),
+        Command::Watch(args) => watch::watch(&args),
     }
 }

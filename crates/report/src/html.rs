@@ -11,6 +11,7 @@ mod curves;
 mod division;
 mod drawing;
 pub(crate) mod errors;
+mod federation;
 pub(crate) mod gains;
 mod newcomers;
 mod panels;
@@ -27,6 +28,8 @@ use std::fmt::Write;
 
 pub(crate) use drawing::Drawing;
 pub use drawing::Figure;
+
+use formant_runtime::event::Side;
 
 use crate::plot::{self, DARK, LIGHT, declarations};
 use crate::{RunLog, over_seeds, setting};
@@ -57,6 +60,11 @@ const SECTIONS: &[Section] = &[
         id: "results",
         title: "Results",
         parts: &[Part { section: results::section, figures: none }],
+    },
+    Section {
+        id: "federation",
+        title: "The clients, as the server knows them",
+        parts: &[Part { section: federation::section, figures: none }],
     },
     Section {
         id: "significance",
@@ -281,6 +289,9 @@ fn capital(title: &str) -> String {
 /// Why there is no score to draw.
 fn unscored(log: &RunLog) -> &'static str {
     if log.methods.iter().all(|method| method.evaluations.is_empty()) {
+        if log.started.side == Side::Server && log.started.global_test == 0 {
+            return "This server has no samples to score a model on; personal models are scored by their clients.";
+        }
         if log.seconds.is_some() {
             return "This log has no scores: whoever wrote it had nothing to score models on.";
         }

@@ -130,6 +130,8 @@ pub struct RoundLog {
     pub personal: PhaseTotals,
     /// Encoded size of all accepted uploads.
     pub uploaded_bytes: u64,
+    /// Whose uploads were accepted, with their sizes.
+    pub uploads: Vec<(usize, u64)>,
     /// Encoded size of one broadcast; absent until the round has finished.
     pub broadcast_bytes: Option<u64>,
     /// Wall time without evaluation; absent until the round has finished.
