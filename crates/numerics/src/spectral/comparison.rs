@@ -144,7 +144,7 @@ fn edges(bins: usize, most: usize) -> Vec<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Network as _, NetworkSpec, Part, Rng, Shape, Stream};
+    use crate::{NetworkSpec, Part, Rng, Shape, Stream};
 
     #[test]
     fn bands_hold_every_bin_once() {
