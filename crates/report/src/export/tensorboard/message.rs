@@ -29,7 +29,7 @@ pub(crate) struct Value {
     pub(crate) tag: String,
     /// `simple_value` in TensorFlow's words.
     #[prost(float, optional, tag = "2")]
-    pub(crate) scalar: Option<f32>,
+    pub(crate) number: Option<f32>,
     #[prost(message, optional, tag = "8")]
     pub(crate) tensor: Option<Tensor>,
     #[prost(message, optional, tag = "9")]
@@ -78,7 +78,7 @@ const STRING: i32 = 7;
 impl Value {
     /// A scalar; TensorBoard keeps these in single precision.
     pub(super) fn scalar(tag: &str, value: f64) -> Self {
-        Self { tag: tag.to_owned(), scalar: Some(value as f32), ..Self::default() }
+        Self { tag: tag.to_owned(), number: Some(value as f32), ..Self::default() }
     }
 
     /// A text in Markdown.
