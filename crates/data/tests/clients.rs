@@ -4,7 +4,7 @@
 
 use formant_data::{
     ClientData, Dataset, Federation, Images, Newcomers, Normalisation, Owners, Partition,
-    PartitionPlan, Samples, Share, Skew, Split, description, division_hash, show,
+    PartitionPlan, Repair, Samples, Share, Skew, Split, description, division_hash, show,
 };
 use formant_numerics::Shape;
 use proptest::prelude::*;
@@ -30,6 +30,7 @@ fn plan(partition: Partition) -> PartitionPlan {
         partition,
         samples: None,
         min_samples: 2,
+        repair: Repair::Move,
         train_fraction: 0.6,
         validation_fraction: 0.2,
         seed: 1,
@@ -315,6 +316,7 @@ fn changed(shape: Shape, pixels: Vec<u8>, skew: Skew, seed: u64) -> Vec<u8> {
         dataset: Arc::new(dataset),
         clients,
         names: None,
+        repaired: None,
         newcomers: Newcomers::default(),
     };
     let skewed = federation.skewed(skew, seed).unwrap();
@@ -412,6 +414,7 @@ fn numbers_take_noise_and_nothing_else() {
         dataset: Arc::new(dataset),
         clients,
         names: None,
+        repaired: None,
         newcomers: Newcomers::default(),
     };
     for skew in [SKEWS[0], SKEWS[2]] {

@@ -4,7 +4,7 @@
 
 use formant_data::{
     ClientData, Dataset, Federation, Images, Newcomers, Normalisation, Partition, PartitionPlan,
-    show,
+    Repair, show,
 };
 use formant_numerics::Shape;
 use std::sync::Arc;
@@ -25,7 +25,8 @@ fn three_clients() -> Federation {
         ClientData { train: vec![6, 9], validation: vec![], test: vec![12] },
         ClientData { train: vec![7, 10, 13, 16, 19, 22], validation: vec![25], test: vec![8] },
     ];
-    Federation { dataset: animals(30), clients, names: None, newcomers: Newcomers::default() }
+    let newcomers = Newcomers::default();
+    Federation { dataset: animals(30), clients, names: None, repaired: None, newcomers }
 }
 
 fn many_clients() -> Federation {
@@ -34,6 +35,7 @@ fn many_clients() -> Federation {
         partition: Partition::Dirichlet { alpha: 0.1 },
         samples: None,
         min_samples: 5,
+        repair: Repair::Move,
         train_fraction: 0.6,
         validation_fraction: 0.2,
         seed: 1,
@@ -113,6 +115,7 @@ fn nothing_to_show_is_not_a_panic() {
         dataset: animals(3),
         clients: Vec::new(),
         names: None,
+        repaired: None,
         newcomers: Newcomers::default(),
     };
     assert!(show::table(&none).contains("0 of 3 training samples over 0 clients"));

@@ -15,8 +15,16 @@ pub(crate) const SECTION: Section = Section {
 /// What everybody has need not be written, so that logs and keys of results stay what they were.
 fn complete(table: &mut Table) {
     let plain = Value::Array(vec![Metric::Accuracy.word().into()]);
-    table.retain(|key, value| key != "metrics" || *value != plain);
+    let spectra = Value::Integer(SPECTRA);
+    table.retain(|key, value| match key {
+        "metrics" => *value != plain,
+        "spectra" => *value != spectra,
+        _ => true,
+    });
 }
+
+/// Clients whose spectra are shown unless somebody says otherwise.
+const SPECTRA: i64 = 3;
 
 const KEYS: &[Key] = &[
     key(
@@ -45,6 +53,13 @@ const KEYS: &[Key] = &[
          the best: by the weighted PM of a method with personal models, else by the GM; unset: never",
     ),
     key(
+        "spectra",
+        Kind::Integer { min: 0, max: 1_000 },
+        Preset::Integer(SPECTRA),
+        "of how many clients, the first by id, a simulation's log shows how the spectra of PM and GM lie to \
+         each other at every evaluation; 0: of none",
+    ),
+    key(
         "adapt_epochs",
         Kind::Integer { min: 1, max: 1_000 },
         Preset::Unset,
@@ -65,9 +80,20 @@ pub struct Evaluation {
     /// After how many evaluations in a row without improvement a method ends, if it does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub patience: Option<usize>,
+    /// Of how many clients, the first by id, the log of a simulation shows the spectra of personal models.
+    #[serde(default = "usual_spectra", skip_serializing_if = "is_usual")]
+    pub spectra: usize,
     /// Epochs that new clients train for when they join; without it, [`Evaluation::ADAPT_EPOCHS`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub adapt_epochs: Option<usize>,
+}
+
+fn usual_spectra() -> usize {
+    SPECTRA as usize
+}
+
+fn is_usual(spectra: &usize) -> bool {
+    *spectra == usual_spectra()
 }
 
 impl Default for Evaluation {
@@ -82,8 +108,8 @@ impl Evaluation {
 
     pub(crate) fn plan(&self) -> formant_runtime::Evaluation {
         let (metrics, patience) = (self.metrics.clone(), self.patience);
+        let (every, split, spectra) = (self.every, self.split, self.spectra);
         let adapt_epochs = self.adapt_epochs.unwrap_or(Self::ADAPT_EPOCHS);
-        let (every, split) = (self.every, self.split);
-        formant_runtime::Evaluation { every, split, metrics, patience, adapt_epochs }
+        formant_runtime::Evaluation { every, split, metrics, patience, spectra, adapt_epochs }
     }
 }

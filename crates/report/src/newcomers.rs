@@ -2,10 +2,11 @@
 
 use formant_runtime::event::{Adapted, Approach, MethodInfo, Metric, PersonalScore};
 use serde::Serialize;
+use std::fmt::Write as _;
 
 use crate::Row;
-use crate::html::{STYLE, text};
-use crate::plot::{Curve, Measure, lines_over};
+use crate::html::text;
+use crate::plot::{Axes, Curve, Measure, Point, lines, standalone};
 use crate::quantity::{counted, percent};
 use crate::scoreboard::names;
 use crate::table::{Cell, Column, table_lines};
@@ -188,13 +189,19 @@ pub(crate) fn plot(
     approach: Approach,
     metric: Metric,
 ) -> Option<String> {
+    let point = |(round, epoch): (usize, &EpochRow)| Point {
+        round,
+        x: round as f64,
+        value: Some(epoch.weighted),
+        band: None,
+    };
     let curves = entries.iter().enumerate().filter_map(|(slot, entry)| {
         let row = entry.by(approach)?;
         Some(Curve {
             name: entry.name.clone(),
             slot,
             aside: approach == Approach::FineTuning && !entry.generic,
-            points: row.epochs.iter().map(|e| Some(e.weighted)).enumerate().collect(),
+            points: row.epochs.iter().enumerate().map(point).collect(),
             best: None,
         })
     });
@@ -205,7 +212,8 @@ pub(crate) fn plot(
         approach.title()
     );
     let axis = format!("newcomers' {}, %", metric.title());
-    lines_over("epoch", &says, &axis, Measure::Accuracy, &curves)
+    let axes = Axes { x: "epoch", whole: true, y: &axis, measure: Measure::Accuracy };
+    lines(&says, &axes, &curves)
 }
 
 /// Both plots, one above the other, as a picture by itself; nothing without figures.
@@ -213,28 +221,26 @@ pub fn newcomer_svg(entries: &[NewcomerEntry], metric: Metric) -> Option<String>
     let plots = [Approach::FineTuning, Approach::Own]
         .into_iter()
         .filter_map(|approach| Some((approach, plot(entries, approach, metric)?)));
-    let (mut body, mut top) = (String::new(), 0.0);
-    for (approach, svg) in plots {
-        let size = svg.split("viewBox=\"0 0 ").nth(1)?.split('"').next()?;
-        let (width, height) = size.split_once(' ')?;
-        let height: f64 = height.parse().ok()?;
-        let placed = svg.replacen(
-            "<svg",
-            &format!("<svg y=\"{:.0}\" width=\"{width}\" height=\"{height}\"", top + 26.0),
-            1,
+    let (mut body, mut top, mut width) = (String::new(), 0.0, 0.0_f64);
+    for (approach, plot) in plots {
+        let size = plot.split("viewBox=\"0 0 ").nth(1)?.split('"').next()?;
+        let (wide, high) = size.split_once(' ')?;
+        let (wide, high): (f64, f64) = (wide.parse().ok()?, high.parse().ok()?);
+        let placed =
+            standalone(&plot).replacen("<svg ", &format!("<svg y=\"{:.0}\" ", top + 26.0), 1);
+        let _ = writeln!(
+            body,
+            "<text x=\"12\" y=\"{:.0}\" font-family=\"sans-serif\" font-size=\"13\">{}</text>{placed}",
+            top + 18.0,
+            text(approach.title())
         );
-        let title = text(approach.title());
-        body.push_str(&format!(
-            "<text class=\"name\" x=\"12\" y=\"{:.0}\">{title}</text>{placed}\n",
-            top + 18.0
-        ));
-        top += height + 34.0;
+        top += high + 34.0;
+        width = width.max(wide);
     }
     (top > 0.0).then(|| {
         format!(
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 540 {top:.0}\" width=\"540\" height=\"{top:.0}\">\n\
-             <style>\n{STYLE}text {{ font: 12px system-ui, sans-serif; }}\n</style>\n\
-             <rect width=\"100%\" height=\"100%\" style=\"fill: var(--card)\"/>\n{body}</svg>\n"
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width:.0} {top:.0}\" width=\"{width:.0}\" \
+             height=\"{top:.0}\">\n<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n{body}</svg>\n"
         )
     })
 }

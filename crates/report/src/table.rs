@@ -13,8 +13,9 @@ const PLAIN: &str = "\u{1b}[0m";
 
 /// The results as a GitHub Markdown table whose columns line up on a terminal too.
 ///
-/// The best of each GM and PM column is bold: with asterisks, or with an ANSI sequence if `colour`
-/// (then nothing is escaped for Markdown either). Figures in parentheses are not of the model that
+/// A figure of a GM or PM column that is ahead of all others by more than the noise is bold: with asterisks, or with an
+/// ANSI sequence if `colour` (then nothing is escaped for Markdown either). Where nobody is, the best one and those
+/// that cannot be told from it have the mark `≈`. Figures in parentheses are not of the model that
 /// the column is about and do not compete; footnotes say why, and what failed.
 pub fn table(rows: &[Row], colour: bool) -> String {
     let board = Scoreboard::new(rows);
@@ -59,6 +60,32 @@ pub(crate) fn plain(text: &str, colour: bool) -> String {
     if colour { one_line(text) } else { escaped(text) }
 }
 
+/// A Markdown table whose columns line up; the first row is the heading, the first column words and the
+/// others figures.
+pub fn markdown_table(cells: &[impl AsRef<[String]>]) -> String {
+    let columns = cells.first().map_or(0, |row| row.as_ref().len());
+    let widest = |column: usize| {
+        let cells = cells.iter().filter_map(|row| row.as_ref().get(column));
+        cells.map(|cell| cell.width()).max().unwrap_or(0).max(3)
+    };
+    let widths: Vec<usize> = (0..columns).map(widest).collect();
+    let mut text = String::new();
+    for (place, row) in cells.iter().enumerate() {
+        let padded = row.as_ref().iter().zip(&widths).enumerate().map(|(column, (cell, width))| {
+            let blanks = " ".repeat(width.saturating_sub(cell.width()));
+            if column == 0 { format!("{cell}{blanks}") } else { format!("{blanks}{cell}") }
+        });
+        text += &format!("| {} |\n", padded.collect::<Vec<_>>().join(" | "));
+        if place == 0 {
+            let rule = widths.iter().enumerate().map(|(column, width)| {
+                if column == 0 { "-".repeat(*width) } else { format!("{}:", "-".repeat(width - 1)) }
+            });
+            text += &format!("| {} |\n", rule.collect::<Vec<_>>().join(" | "));
+        }
+    }
+    text
+}
+
 /// The table of the other metrics, if there are any.
 fn further(board: &Scoreboard, colour: bool, plain: impl Fn(&str) -> String) -> String {
     if board.further.is_empty() {
@@ -77,6 +104,18 @@ fn further(board: &Scoreboard, colour: bool, plain: impl Fn(&str) -> String) -> 
         columns.push(column);
     }
     format!("\n{}", table_lines(&columns))
+}
+
+/// Any table in Markdown: texts, of which the first of a row is its name.
+pub(crate) fn grid(headings: &[&str], rows: &[Vec<String>]) -> String {
+    let column = |(place, heading): (usize, &&str)| {
+        let mut column = Column::new(heading, place > 0);
+        for row in rows {
+            column.push(Cell::text(escaped(row.get(place).map_or("–", String::as_str))));
+        }
+        column
+    };
+    table_lines(&headings.iter().enumerate().map(column).collect::<Vec<_>>())
 }
 
 /// Columns as the lines of a table.
@@ -113,11 +152,12 @@ impl Cell {
         Self { before, body, after, bold: false }
     }
 
-    fn figure(figure: &Figure, colour: bool) -> Self {
-        let (before, after) = match (figure.aside, figure.best && !colour) {
-            (true, _) => ("(", ")"),
-            (false, true) => ("**", "**"),
-            (false, false) => ("", ""),
+    pub(crate) fn figure(figure: &Figure, colour: bool) -> Self {
+        let (before, after) = match figure {
+            Figure { aside: true, .. } => ("(", ")"),
+            Figure { best: true, .. } if !colour => ("**", "**"),
+            Figure { tied: true, .. } => ("", " ≈"),
+            _ => ("", ""),
         };
         Self { before, body: figure.text.clone(), after, bold: figure.best && colour }
     }

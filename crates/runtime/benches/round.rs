@@ -129,6 +129,7 @@ fn federation(settings: &Settings, shape: Shape) -> Federation {
         dataset: Arc::new(dataset),
         clients: clients.collect(),
         names: None,
+        repaired: None,
         newcomers: Newcomers::default(),
     }
 }

@@ -1,6 +1,6 @@
 //! Who watches a study.
 
-use crate::Job;
+use crate::{Job, Part};
 use formant_runtime::{Quiet, RunPlan};
 use std::time::Duration;
 
@@ -10,10 +10,22 @@ pub trait Observer {
     fn job_started(&self, _job: &Job) {}
     /// A job of a sweep has its scores.
     fn job_done(&self, _job: &Job) {}
-    /// A run of a speed-up comparison begins; who watches it?
+    /// So many samples of a run's data are read, of so many.
+    fn data_read(&self, _done: usize, _total: usize) {}
+    /// A run of a speed-up comparison or of a series begins; who watches it?
     fn run_started(&self, _plan: &RunPlan) -> Box<dyn formant_runtime::Observer> {
         Box::new(Quiet)
     }
+    /// A part of a reproduction begins; who watches its run?
+    fn part_started(
+        &self,
+        _part: &Part,
+        _plan: &RunPlan,
+    ) -> Box<dyn formant_runtime::Observer + '_> {
+        Box::new(Quiet)
+    }
+    /// A part of a reproduction is there.
+    fn part_done(&self, _part: &Part) {}
     /// A method's lap is about to be measured; laps count from 1.
     fn lap_started(&self, _method: &str, _lap: usize) {}
     /// A lap was measured, so long after the first one began.

@@ -1,7 +1,8 @@
 //! A tiny real problem: five clients with digits of different classes.
 
 use formant_data::{
-    Dataset, Federation, Images, Newcomers, Normalisation, Partition, PartitionPlan, Samples,
+    Dataset, Federation, Images, Newcomers, Normalisation, Partition, PartitionPlan, Repair,
+    Samples,
 };
 use formant_experiment::Experiment;
 use formant_federation::Schedule;
@@ -45,6 +46,7 @@ static FEDERATION: LazyLock<Federation> = LazyLock::new(|| {
         partition: Partition::Dirichlet { alpha: 0.5 },
         samples: Some(150),
         min_samples: 12,
+        repair: Repair::Move,
         train_fraction: 0.6,
         validation_fraction: 0.2,
         seed: 1,
@@ -133,6 +135,7 @@ pub fn plan_with_a_client_that_diverges(zoo: &Zoo, method: &str) -> RunPlan {
         dataset: Arc::new(dataset),
         clients,
         names: None,
+        repaired: None,
         newcomers: Newcomers::default(),
     };
     experiment(zoo, &[method], "name = \"logistic\"").plan_on(federation).unwrap()

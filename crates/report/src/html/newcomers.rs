@@ -2,16 +2,17 @@
 
 use std::fmt::Write;
 
-use formant_runtime::event::{Approach, Metric};
+use formant_runtime::event::Approach;
 
-use super::{card, headings, swatch, text};
-use crate::Row;
+use super::drawing::scrolling;
+use super::{Drawing, headings, swatch, text};
 use crate::newcomers::{NewcomerEntry, notes, plot, shown_epochs};
 use crate::quantity::percent;
+use crate::{RunLog, unranked};
 
 /// A table and a plot over epochs for each way; nothing in a run without newcomers.
-pub(super) fn section(page: &mut String, rows: &[Row], metric: Metric) {
-    let entries = NewcomerEntry::all(rows);
+pub(super) fn section(page: &mut String, logs: &[RunLog]) {
+    let (entries, metric) = (entries(logs), logs[0].started.metrics.first());
     let shown = shown_epochs(&entries);
     if shown.is_empty() {
         return;
@@ -19,11 +20,11 @@ pub(super) fn section(page: &mut String, rows: &[Row], metric: Metric) {
     let figure = metric.title();
     let _ = writeln!(
         page,
-        "<section>\n<h2>Newcomers</h2>\n<p class=\"caption\">Clients that took no part in training get a personal \
+        "<p class=\"caption\">Clients that took no part in training get a personal \
          model from what is there: {figure} in % on their own test sets after so many epochs on their own \
-         samples, by plain fine-tuning and by a method's own rule where it has another one.</p>\n\
-         <div class=\"wide\"><table class=\"dense\">"
+         samples, by plain fine-tuning and by a method's own rule where it has another one.</p>"
     );
+    let mut table = String::from("<table class=\"dense\">\n");
     let epochs = shown.iter().map(|epoch| format!("epoch {epoch}"));
     let titles: Vec<String> = ["method", "by"]
         .map(str::to_owned)
@@ -31,13 +32,13 @@ pub(super) fn section(page: &mut String, rows: &[Row], metric: Metric) {
         .chain(epochs)
         .chain(["mean", "worst 10 %"].map(str::to_owned))
         .collect();
-    headings(page, titles.iter().map(String::as_str));
+    headings(&mut table, titles.iter().map(String::as_str));
     for (slot, entry) in entries.iter().enumerate() {
         for row in &entry.rows {
             let star = if row.failed > 0 { " †" } else { "" };
             let (name, by) = (text(&entry.name), row.approach.title());
             let _ = write!(
-                page,
+                table,
                 "<tr><th scope=\"row\">{}{name}</th><td>{by}{star}</td>",
                 swatch(slot)
             );
@@ -47,24 +48,44 @@ pub(super) fn section(page: &mut String, rows: &[Row], metric: Metric) {
             for figure in figures.chain([last.map(|e| e.mean), last.map(|e| e.worst_decile)]) {
                 let written = figure.map_or_else(|| "–".to_owned(), percent);
                 let _ = if aside {
-                    write!(page, "<td class=\"aside\">({written})</td>")
+                    write!(table, "<td class=\"aside\">({written})</td>")
                 } else {
-                    write!(page, "<td>{written}</td>")
+                    write!(table, "<td>{written}</td>")
                 };
             }
-            page.push_str("</tr>\n");
+            table.push_str("</tr>\n");
         }
     }
-    page.push_str("</tbody>\n</table></div>\n<ul class=\"notes\">\n");
+    table.push_str("</tbody>\n</table>");
+    scrolling(page, "wide", "Newcomers", &table);
+    page.push_str("<ul class=\"notes\">\n");
     for note in notes(&entries) {
         let _ = writeln!(page, "<li>{}</li>", text(&note));
     }
     page.push_str("</ul>\n<div class=\"pair\">\n");
-    for (title, approach, none) in [
-        ("By fine-tuning", Approach::FineTuning, "Nothing was fine-tuned."),
-        ("By the method's own rule", Approach::Own, "No method of the run has a rule of its own."),
-    ] {
-        card(page, title, plot(&entries, approach, metric), none);
+    figures(logs).iter().for_each(|drawing| drawing.show(page));
+    page.push_str("</div>\n");
+}
+
+/// The plots over epochs, one for each way; none in a run without newcomers.
+pub(super) fn figures(logs: &[RunLog]) -> Vec<Drawing> {
+    let (entries, metric) = (entries(logs), logs[0].started.metrics.first());
+    if shown_epochs(&entries).is_empty() {
+        return Vec::new();
     }
-    page.push_str("</div>\n</section>\n");
+    [
+        ("newcomers-fine-tuning", "Newcomers by fine-tuning", Approach::FineTuning),
+        ("newcomers-own-rule", "Newcomers by the method's own rule", Approach::Own),
+    ]
+    .into_iter()
+    .map(|(name, title, approach)| {
+        let none = "No method of the run has a rule of its own.";
+        Drawing::new(name, title, plot(&entries, approach, metric), none)
+    })
+    .collect()
+}
+
+/// Of the first run.
+fn entries(logs: &[RunLog]) -> Vec<NewcomerEntry> {
+    NewcomerEntry::all(&unranked(&logs[0]))
 }

@@ -15,6 +15,7 @@ fn lonely(method: &str, network: &str) -> RunPlan {
         dataset: federation().dataset.clone(),
         clients,
         names: None,
+        repaired: None,
         newcomers: Newcomers::default(),
     };
     let mut plan = experiment(&[method], network).plan_on(federation).unwrap();
