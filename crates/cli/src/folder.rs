@@ -40,13 +40,7 @@ pub(crate) fn check_empty(folder: &Path, remedy: &str) -> anyhow::Result<()> {
 /// Makes the run folder (without a choice, `runs/NAME-TIME`) and puts the experiment into it.
 /// Whoever creates that file owns the folder, however many start in the same moment.
 pub(crate) fn claim(chosen: Option<PathBuf>, experiment: &Experiment) -> anyhow::Result<PathBuf> {
-    let folder = match chosen {
-        Some(folder) => {
-            files::create_folder(&folder)?;
-            folder
-        }
-        None => fresh(Path::new("runs"), &experiment.name)?,
-    };
+    let folder = make(chosen, &experiment.name)?;
     let text = toml::to_string(&experiment.to_table()).context("cannot write the experiment")?;
     let path = folder.join(EXPERIMENT_FILE);
     let written = File::create_new(&path).and_then(|mut file| file.write_all(text.as_bytes()));
@@ -55,6 +49,13 @@ pub(crate) fn claim(chosen: Option<PathBuf>, experiment: &Experiment) -> anyhow:
         Err(error) if error.kind() == ErrorKind::AlreadyExists => Err(holds_a_run(&folder)),
         Err(error) => Err(RuntimeError::file("write", &path, error).into()),
     }
+}
+
+/// Makes the folder that was chosen, or `runs/NAME-TIME`.
+pub(crate) fn make(chosen: Option<PathBuf>, name: &str) -> anyhow::Result<PathBuf> {
+    let Some(folder) = chosen else { return fresh(Path::new("runs"), name) };
+    files::create_folder(&folder)?;
+    Ok(folder)
 }
 
 /// The experiment of a run that is to go on.

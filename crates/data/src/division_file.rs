@@ -104,7 +104,7 @@ pub(crate) fn read(
     } else {
         Shares::Whole(clients.iter().map(|client| whole(&client.parts[0], dataset)).collect())
     };
-    Ok(Division { shares, names, remarks })
+    Ok(Division { shares, names, remarks, repaired: None })
 }
 
 /// Where in the file something is wrong, what, and what to do.

@@ -1,9 +1,10 @@
 //! A dataset divided among clients.
 
 use crate::feature_skew::Skewed;
+use crate::heterogeneity::mean_concentration;
 use crate::partition::Shares;
 use crate::split::stratified;
-use crate::{DataError, Dataset, PartitionPlan, Skew};
+use crate::{DataError, Dataset, Partition, PartitionPlan, Repaired, Skew};
 use formant_numerics::{Rng, Stream};
 use std::sync::Arc;
 
@@ -71,6 +72,8 @@ pub struct Federation {
     pub clients: Vec<ClientData>,
     /// What the clients are called, if they have names.
     pub names: Option<Vec<String>>,
+    /// What it took to give everybody the minimum, if it took anything.
+    pub repaired: Option<Repaired>,
 }
 
 impl Federation {
@@ -89,9 +92,47 @@ impl Federation {
                 })
                 .collect(),
         };
-        let mut federation = Self { dataset, clients, names: division.names };
+        let (names, repaired) = (division.names, division.repaired);
+        let mut federation = Self { dataset, clients, names, repaired };
         federation.remark(division.remarks);
+        federation.remark(federation.repair_remark(plan));
         Ok(federation)
+    }
+
+    /// What giving everybody the minimum has made of the draw, if it made something of it.
+    fn repair_remark(&self, plan: &PartitionPlan) -> Option<String> {
+        let (all, min) = (self.clients.len(), plan.min_samples);
+        let now = self.concentration();
+        Some(match self.repaired? {
+            Repaired::Moved { samples, drawn: Some(drawn) } => {
+                let of: usize = self.clients.iter().map(|client| client.size(Split::All)).sum();
+                let way_out = match plan.partition {
+                    Partition::Dirichlet { .. } => "; data.repair = \"redraw\" keeps the mix",
+                    _ => "",
+                };
+                format!(
+                    "{samples} of {of} samples were moved to give each client min_samples = {min}: mean Σp² of \
+                     labels {now:.3}, drawn {drawn:.3}{way_out}"
+                )
+            }
+            Repaired::Moved { samples, drawn: None } => {
+                format!(
+                    "drawn sizes were lifted by {samples} samples in all to min_samples = {min}"
+                )
+            }
+            Repaired::Redrawn { clients } => format!(
+                "{clients} of {all} clients were drawn again to give each min_samples = {min}: mean Σp² of \
+                 labels {now:.3}"
+            ),
+        })
+    }
+
+    /// How particular the clients are: the mean of `Σ_c p_c²` over those with samples, `p_c` being the share
+    /// of class `c` in all that a client holds. 1 if everybody has a single class, `1 / classes` if all
+    /// classes are even everywhere, and 0 without any samples.
+    pub fn concentration(&self) -> f64 {
+        let counts = (0..self.clients.len()).map(|client| self.label_counts(client, Split::All));
+        mean_concentration(counts.map(Vec::into_iter)).unwrap_or(0.0)
     }
 
     /// The same clients, with samples that look different to each of them. It depends on nothing but the

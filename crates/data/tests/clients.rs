@@ -4,7 +4,7 @@
 
 use formant_data::{
     ClientData, Dataset, Federation, Images, Normalisation, Owners, Partition, PartitionPlan,
-    Samples, Share, Skew, Split, description, division_hash, show,
+    Repair, Samples, Share, Skew, Split, description, division_hash, show,
 };
 use formant_numerics::Shape;
 use proptest::prelude::*;
@@ -30,6 +30,7 @@ fn plan(partition: Partition) -> PartitionPlan {
         partition,
         samples: None,
         min_samples: 2,
+        repair: Repair::Move,
         train_fraction: 0.6,
         validation_fraction: 0.2,
         seed: 1,
@@ -311,7 +312,8 @@ fn changed(shape: Shape, pixels: Vec<u8>, skew: Skew, seed: u64) -> Vec<u8> {
     let test = Images::new(shape, vec![], vec![], &normalisation).unwrap();
     let dataset = Dataset::from_parts("one", vec!["a".into()], train, test).unwrap();
     let clients = vec![ClientData { train: vec![0], ..ClientData::default() }];
-    let federation = Federation { dataset: Arc::new(dataset), clients, names: None };
+    let federation =
+        Federation { dataset: Arc::new(dataset), clients, names: None, repaired: None };
     let skewed = federation.skewed(skew, seed).unwrap();
     skewed.dataset.train.bytes(0).unwrap().into_owned()
 }
@@ -403,7 +405,8 @@ fn numbers_take_noise_and_nothing_else() {
     let samples = |count: usize| Numbers((0..2 * count).map(|i| i as f32).collect());
     let dataset = Dataset::from_parts("n", vec!["a".into()], samples(4), samples(1)).unwrap();
     let clients = vec![ClientData { train: vec![0, 1, 2], ..ClientData::default() }];
-    let federation = Federation { dataset: Arc::new(dataset), clients, names: None };
+    let federation =
+        Federation { dataset: Arc::new(dataset), clients, names: None, repaired: None };
     for skew in [SKEWS[0], SKEWS[2]] {
         let message = federation.clone().skewed(skew, 1).unwrap_err().to_string();
         assert!(message.contains("no images of bytes") && message.contains("hint: use skew"));

@@ -4,7 +4,7 @@ use crate::Override;
 use crate::origin::{KEYS as ORIGIN, Origin};
 use crate::section::{Decision, Section, key, symbol, whole};
 use crate::{Experiment, ExperimentError};
-use formant_data::{Federation, Partition, PartitionPlan, Progress, Skew, division_hash};
+use formant_data::{Federation, Partition, PartitionPlan, Progress, Repair, Skew, division_hash};
 use formant_methods::schema::{Default as Preset, Form, Key, Kind};
 use formant_numerics::Augmentation;
 use serde::{Deserialize, Serialize};
@@ -116,6 +116,12 @@ const DIVISION: &[Key] = &[
         "smallest number of images of a client, over all three splits",
     ),
     key(
+        REPAIR,
+        Kind::Choice(&[MOVE, REDRAW]),
+        Preset::Text(MOVE),
+        "how clients below min_samples get it. move: images of large clients go to them, which evens labels out; redraw (dirichlet alone): they draw all their shares again, so that the mix of labels keeps its law",
+    ),
+    key(
         "seed",
         whole(0),
         Preset::Unset,
@@ -154,6 +160,9 @@ const NONE: &str = "none";
 const ROTATION: &str = "rotation";
 const NOISE: &str = "noise";
 const COLOUR: &str = "colour";
+const REPAIR: &str = "repair";
+const MOVE: &str = "move";
+const REDRAW: &str = "redraw";
 const SKEW_STRENGTH: &str = "skew_strength";
 
 const HASH: Form = Form {
@@ -181,6 +190,9 @@ pub struct Data {
     pub skew: Skew,
     /// Smallest number of images of a client, over all three splits.
     pub min_samples: usize,
+    /// How clients below it get it.
+    #[serde(default, skip_serializing_if = "Repair::is_move")]
+    pub repair: Repair,
     /// Keys the partition and the splits alone; without it, the experiment's seed does.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
@@ -231,6 +243,8 @@ fn owners(key: &str) -> Option<Vec<&'static str>> {
         CLASSES_PER_CLIENT => Some(vec![PATHOLOGICAL]),
         SHARDS_PER_CLIENT => Some(vec![SHARDS]),
         CLASS_PROBABILITY => Some(vec![BERNOULLI]),
+        // Only the value that is not everybody's is ever in a resolved section.
+        REPAIR => Some(vec![DIRICHLET]),
         PARTITION_FILE | PARTITION_HASH => Some(vec![FILE]),
         // A file says itself which samples are used.
         "samples" => Some(vec![DIRICHLET, IID, PATHOLOGICAL, SHARDS, BERNOULLI, QUANTITY, NATURAL]),
@@ -259,6 +273,8 @@ fn complete(data: &mut Table) {
         (NOISE, SKEW_STRENGTH, Value::Float(0.1)),
         (COLOUR, SKEW_STRENGTH, Value::Float(0.5)),
     ];
+    // What everybody has need not be written, so that logs and keys of results stay what they were.
+    data.retain(|key, value| key != REPAIR || value.as_str() != Some(MOVE));
     for decisive in ["partition", "skew"] {
         let Some(chosen) = data.get(decisive).and_then(Value::as_str).map(str::to_owned) else {
             continue;
@@ -326,6 +342,7 @@ impl Experiment {
             partition: data.partition.clone(),
             samples: data.samples,
             min_samples: data.min_samples,
+            repair: data.repair,
             train_fraction: data.train_fraction,
             validation_fraction: data.validation_fraction,
             seed,

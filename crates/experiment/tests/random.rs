@@ -3,7 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "what a test cannot do without, it may insist on")]
 
 use core::time::Duration;
-use formant_data::{CATALOGUE, Partition, Skew};
+use formant_data::{CATALOGUE, Partition, Repair, Skew};
 use formant_experiment::units::{Pixels, Rate, Size, Span};
 use formant_experiment::{
     ClassWeights, Data, Devices, Evaluation, Experiment, Links, MethodSetting, Moments, Optimiser,
@@ -67,7 +67,7 @@ prop_compose! {
         samples in option::of(1usize..100_000),
         clients in 10usize..1_000,
         (partition, skew) in (partition(), skew()),
-        min_samples in 2usize..1_000,
+        (min_samples, redraw) in (2usize..1_000, any::<bool>()),
         seed in option::of(0u64..1 << 62),
         train_fraction in 0.01..0.5,
         validation_fraction in 0.1..0.5,
@@ -77,8 +77,10 @@ prop_compose! {
         // Clients that are there already need not be counted.
         let counted = !matches!(partition, Partition::File { .. } | Partition::Natural);
         let clients = (counted || clients % 2 == 0).then_some(clients);
+        let redraw = redraw && matches!(partition, Partition::Dirichlet { .. });
+        let repair = if redraw { Repair::Redraw } else { Repair::Move };
         Data {
-            origin, samples, clients, partition, skew, min_samples, seed, train_fraction,
+            origin, samples, clients, partition, skew, min_samples, repair, seed, train_fraction,
             validation_fraction, augment,
         }
     }
@@ -265,7 +267,8 @@ prop_compose! {
         let own = own.map(|epochs| Training { epochs, ..training.clone() });
         let devices = Devices { samples_per_second: Some(samples_per_second), spread };
         let metrics = Measures::new(metrics).unwrap();
-        let evaluation = Evaluation { every, split, metrics, patience };
+        let spectra = (every * 7) % 5;
+        let evaluation = Evaluation { every, split, metrics, patience, spectra };
         let methods = methods(own);
         Settings {
             name, seed, rounds, data, network, training, federation, devices, links, evaluation,

@@ -8,12 +8,18 @@
 mod clients;
 mod cost;
 mod curves;
+mod division;
 mod drawing;
+pub(crate) mod errors;
+pub(crate) mod gains;
+mod panels;
 mod reproduce;
 mod results;
 mod schedule;
 mod setup;
+mod significance;
 mod sizes;
+pub(crate) mod spectra;
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -51,23 +57,44 @@ const SECTIONS: &[Section] = &[
         title: "Results",
         parts: &[Part { section: results::section, figures: none }],
     },
-    // Significance: which differences exceed the noise.
+    Section {
+        id: "significance",
+        title: "Who is ahead",
+        parts: &[Part { section: significance::section, figures: significance::figures }],
+    },
     Section {
         id: "curves",
         title: "Learning curves",
         parts: &[Part { section: curves::section, figures: curves::figures }],
     },
-    // Who gains: personal models against training alone and against the generic model.
+    Section {
+        id: "gains",
+        title: "Who gains",
+        parts: &[Part { section: gains::section, figures: gains::figures }],
+    },
     Section {
         id: "clients",
         title: "Client by client",
         parts: &[Part { section: clients::section, figures: clients::figures }],
     },
-    // Newcomers, errors (confusion, calibration), spectra.
+    // Newcomers.
+    Section {
+        id: "errors",
+        title: "Errors and calibration",
+        parts: &[Part { section: errors::section, figures: errors::figures }],
+    },
+    Section {
+        id: "spectra",
+        title: "Spectra",
+        parts: &[Part { section: spectra::section, figures: spectra::figures }],
+    },
     Section {
         id: "data",
         title: "Data",
-        parts: &[Part { section: sizes::section, figures: sizes::figures }],
+        parts: &[
+            Part { section: division::section, figures: division::figures },
+            Part { section: sizes::section, figures: sizes::figures },
+        ],
     },
     Section {
         id: "schedule",

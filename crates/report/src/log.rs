@@ -18,6 +18,7 @@ use formant_runtime::event::{
 };
 
 use crate::ReportError;
+use reader::Depth;
 
 /// A run as far as its log goes.
 #[derive(Debug, Clone, PartialEq)]
@@ -216,6 +217,16 @@ impl RunLog {
     /// [`RunLog::truncated`]), and a run may be unfinished. Everything else that does not belong is
     /// refused with its line.
     pub fn read(file: &Path) -> Result<Self, ReportError> {
+        Self::open(file, Depth::All)
+    }
+
+    /// The same without what single clients did in a round, which is most of a log: scores and how far the run
+    /// is. Every line is checked all the same.
+    pub fn skim(file: &Path) -> Result<Self, ReportError> {
+        Self::open(file, Depth::Scores)
+    }
+
+    fn open(file: &Path, depth: Depth) -> Result<Self, ReportError> {
         let opened = File::open(file).map_err(|source| match source.kind() {
             io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => {
                 ReportError::Absent { file: file.to_owned() }
@@ -223,7 +234,7 @@ impl RunLog {
             _ => ReportError::Unreadable { file: file.to_owned(), line: 1, source },
         })?;
         let length = opened.metadata().map_or(u64::MAX, |metadata| metadata.len());
-        let log = Self::from_reader(file, BufReader::new(opened))?;
+        let log = reader::read(file, BufReader::new(opened), depth)?;
         // Every line has a check, but only the checkpoint knows how many there were.
         let checkpoint = file.parent().and_then(|folder| Checkpoint::read(folder).ok().flatten());
         match checkpoint.map(|checkpoint| checkpoint.log.bytes) {
@@ -243,7 +254,7 @@ impl RunLog {
     /// assert!(matches!(refused, Err(ReportError::Empty { .. })));
     /// ```
     pub fn from_reader(file: &Path, lines: impl BufRead) -> Result<Self, ReportError> {
-        reader::read(file, lines)
+        reader::read(file, lines, Depth::All)
     }
 }
 
@@ -343,6 +354,11 @@ impl PhaseTotals {
     /// ```
     pub fn mean_loss(&self) -> Option<f64> {
         (self.losses > 0).then(|| self.loss_sum / self.losses as f64)
+    }
+
+    /// Mean of what terms have added to the loss, over the phases that had any.
+    pub fn mean_terms(&self) -> Option<f64> {
+        (self.with_terms > 0).then(|| self.terms_sum / self.with_terms as f64)
     }
 
     /// Takes the sum of both.

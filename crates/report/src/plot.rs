@@ -4,22 +4,36 @@
 //! once and a plot that stands alone carries along ([`standalone`]). Every plot bounds what it draws, so
 //! that neither thousands of clients nor thousands of rounds make a report that a browser cannot open.
 
+mod bands;
 mod bars;
 mod curve;
+mod heat;
 mod lines;
 mod marker;
 mod palette;
+mod panel;
+mod ranked;
+mod reliability;
 mod scale;
 mod strip;
+mod terms;
 mod timeline;
+mod whisker;
 
+pub(crate) use bands::{Bands, Kind, bands, bands_legend};
 pub(crate) use bars::bars;
 pub(crate) use curve::{Curve, Point};
+pub(crate) use heat::Heat;
 pub(crate) use lines::{Axes, Measure, lines};
 pub(crate) use marker::marker;
 pub(crate) use palette::{DARK, LIGHT, declarations};
+pub(crate) use panel::{PANEL, Panel, mosaic};
+pub(crate) use ranked::{BARS, Ranked, ranked};
+pub(crate) use reliability::{Sure, reliability};
 pub(crate) use strip::{DOTS, Strip, strips};
+pub(crate) use terms::terms;
 pub(crate) use timeline::timeline;
+pub(crate) use whisker::{Whisker, whiskers};
 
 use crate::html::text;
 

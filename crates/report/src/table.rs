@@ -12,8 +12,9 @@ const PLAIN: &str = "\u{1b}[0m";
 
 /// The results as a GitHub Markdown table whose columns line up on a terminal too.
 ///
-/// The best of each GM and PM column is bold: with asterisks, or with an ANSI sequence if `colour`
-/// (then nothing is escaped for Markdown either). Figures in parentheses are not of the model that
+/// A figure of a GM or PM column that is ahead of all others by more than the noise is bold: with asterisks, or with an
+/// ANSI sequence if `colour` (then nothing is escaped for Markdown either). Where nobody is, the best one and those
+/// that cannot be told from it have the mark `≈`. Figures in parentheses are not of the model that
 /// the column is about and do not compete; footnotes say why, and what failed.
 pub fn table(rows: &[Row], colour: bool) -> String {
     let board = Scoreboard::new(rows);
@@ -72,7 +73,19 @@ fn further(board: &Scoreboard, colour: bool, plain: impl Fn(&str) -> String) -> 
     format!("\n{}", lines(&columns))
 }
 
-fn lines(columns: &[Column]) -> String {
+/// Any table in Markdown: texts, of which the first of a row is its name.
+pub(crate) fn grid(headings: &[&str], rows: &[Vec<String>]) -> String {
+    let column = |(place, heading): (usize, &&str)| {
+        let mut column = Column::new(heading, place > 0);
+        for row in rows {
+            column.push(Cell::text(escaped(row.get(place).map_or("–", String::as_str))));
+        }
+        column
+    };
+    lines(&headings.iter().enumerate().map(column).collect::<Vec<_>>())
+}
+
+pub(crate) fn lines(columns: &[Column]) -> String {
     let mut text = line(columns.iter().map(Column::heading));
     text.push_str(&line(columns.iter().map(Column::rule)));
     for row in 0..columns.first().map_or(0, |column| column.cells.len()) {
@@ -87,7 +100,7 @@ fn line(cells: impl Iterator<Item = String>) -> String {
 
 /// A cell in three parts, so that numbers line up whatever stands around them.
 #[derive(Default)]
-struct Cell {
+pub(crate) struct Cell {
     before: &'static str,
     body: String,
     after: &'static str,
@@ -95,22 +108,23 @@ struct Cell {
 }
 
 impl Cell {
-    fn text(body: String) -> Self {
+    pub(crate) fn text(body: String) -> Self {
         Self { body, ..Self::default() }
     }
 
-    fn figure(figure: &Figure, colour: bool) -> Self {
-        let (before, after) = match (figure.aside, figure.best && !colour) {
-            (true, _) => ("(", ")"),
-            (false, true) => ("**", "**"),
-            (false, false) => ("", ""),
+    pub(crate) fn figure(figure: &Figure, colour: bool) -> Self {
+        let (before, after) = match figure {
+            Figure { aside: true, .. } => ("(", ")"),
+            Figure { best: true, .. } if !colour => ("**", "**"),
+            Figure { tied: true, .. } => ("", " ≈"),
+            _ => ("", ""),
         };
         Self { before, body: figure.text.clone(), after, bold: figure.best && colour }
     }
 }
 
 /// A column with the widths, on the screen, of its widest parts.
-struct Column {
+pub(crate) struct Column {
     heading: String,
     right: bool,
     cells: Vec<Cell>,
@@ -120,12 +134,12 @@ struct Column {
 }
 
 impl Column {
-    fn new(heading: &str, right: bool) -> Self {
+    pub(crate) fn new(heading: &str, right: bool) -> Self {
         let heading = heading.to_owned();
         Self { heading, right, cells: Vec::new(), before: 0, body: 0, after: 0 }
     }
 
-    fn push(&mut self, cell: Cell) {
+    pub(crate) fn push(&mut self, cell: Cell) {
         self.before = self.before.max(cell.before.width());
         self.body = self.body.max(cell.body.width());
         self.after = self.after.max(cell.after.width());

@@ -125,7 +125,12 @@ fn federation(settings: &Settings, shape: Shape) -> Federation {
             test: (first + train as u32..first + each).collect(),
         }
     });
-    Federation { dataset: Arc::new(dataset), clients: clients.collect(), names: None }
+    Federation {
+        dataset: Arc::new(dataset),
+        clients: clients.collect(),
+        names: None,
+        repaired: None,
+    }
 }
 
 /// Processor and wall time of rounds and evaluations, from the events that frame them.

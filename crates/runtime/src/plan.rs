@@ -137,6 +137,8 @@ pub struct Evaluation {
     pub metrics: Measures,
     /// After how many evaluations in a row without improvement a method ends, if it does.
     pub patience: Option<usize>,
+    /// Of how many clients, the first by id, the log shows the spectra of personal models.
+    pub spectra: usize,
 }
 
 formant_methods::choice! {

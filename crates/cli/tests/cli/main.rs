@@ -25,6 +25,7 @@ mod predictions;
 mod readme;
 mod refusals;
 mod runs;
+mod series;
 mod shares;
 mod speedups;
 mod sweeps;

@@ -1,6 +1,7 @@
 //! One line per client.
 
 use super::{MOST_CLIENTS, left_out, shown, title};
+use crate::heterogeneity::concentration;
 use crate::{Federation, Split};
 
 /// A table of the clients: the sizes of their splits, the classes they hold, the share of the
@@ -61,12 +62,11 @@ impl Row {
         // A client made by hand may be empty; its shares are then 0.
         let total = data.size(Split::All).max(1) as f64;
         let shares = || counts.iter().map(|&count| count as f64 / total);
-        let concentration: f64 = shares().map(|share| share * share).sum();
         Self {
             sizes: [Split::Train, Split::Validation, Split::Test].map(|split| data.size(split)),
             classes: counts.iter().filter(|&&count| count > 0).count(),
             largest_share: shares().fold(0.0, f64::max),
-            effective_classes: if concentration > 0.0 { 1.0 / concentration } else { 0.0 },
+            effective_classes: concentration(counts.iter().copied()).map_or(0.0, f64::recip),
         }
     }
 

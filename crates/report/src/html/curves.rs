@@ -11,6 +11,7 @@ use crate::plot::{Axes, Curve, Measure, lines};
 use crate::quantity::counted;
 use crate::{RunLog, rows};
 use axis::Axis;
+pub(super) use course::mean;
 pub(super) use axis::downloaded;
 use course::{Shown, curves};
 

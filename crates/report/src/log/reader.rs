@@ -31,10 +31,32 @@ const KINDS: [&str; 14] = [
     "run_finished",
 ];
 
+/// Beginnings of lines that say nothing about scores, or how far a run is.
+const CLIENTS_OWN: [&[u8]; 5] = [
+    br#"{"event":"phase_done""#,
+    br#"{"event":"received""#,
+    br#"{"event":"uploaded""#,
+    br#"{"event":"spectra""#,
+    br#"{"event":"detailed""#,
+];
+
+/// How much of a log is wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Depth {
+    /// Everything.
+    All,
+    /// What tables are made of.
+    Scores,
+}
+
 /// How much of an offending line an error quotes.
 const QUOTED: usize = 60;
 
-pub(super) fn read(file: &Path, mut lines: impl BufRead) -> Result<RunLog, ReportError> {
+pub(super) fn read(
+    file: &Path,
+    mut lines: impl BufRead,
+    depth: Depth,
+) -> Result<RunLog, ReportError> {
     let mut bytes = Vec::new();
     let mut number = 0;
     let mut reading: Option<Reading> = None;
@@ -69,6 +91,9 @@ pub(super) fn read(file: &Path, mut lines: impl BufRead) -> Result<RunLog, Repor
             }
             Err(broken) => return Err(line.damaged(broken)),
         }
+        if depth == Depth::Scores && line.is_a_clients_own() {
+            continue;
+        }
         match (serde_json::from_slice::<Value>(line.bytes), &mut reading) {
             (Ok(value), None) => reading = Some(Reading::start(&line, value)?),
             (Ok(value), Some(reading)) => reading.take(&line, value)?,
@@ -93,6 +118,10 @@ struct Line<'a> {
 }
 
 impl Line<'_> {
+    fn is_a_clients_own(&self) -> bool {
+        CLIENTS_OWN.iter().any(|beginning| self.bytes.starts_with(beginning))
+    }
+
     fn quote(&self) -> String {
         let text = String::from_utf8_lossy(self.bytes);
         match text.char_indices().nth(QUOTED) {

@@ -8,7 +8,9 @@
 
 mod damage;
 mod frame;
+mod insights;
 mod pages;
 mod reading;
+mod significance;
 mod synthetic;
 mod tables;

@@ -10,7 +10,7 @@ use formant_runtime::event::Event;
 
 /// Every tag is closed in order, every attribute quoted, every `&` an entity: enough to know that a
 /// browser sees the page that was meant.
-fn assert_well_formed(page: &str) {
+pub(crate) fn assert_well_formed(page: &str) {
     let mut open: Vec<&str> = Vec::new();
     let mut rest = page;
     while let Some(start) = rest.find('<') {
@@ -40,7 +40,7 @@ fn assert_entities(text: &str) {
 }
 
 /// No coordinate is NaN or infinite, and no plot leaves its frame by far.
-fn assert_sound_plots(page: &str) {
+pub(crate) fn assert_sound_plots(page: &str) {
     for bad in ["NaN", "inf ", "inf\"", "infL"] {
         let plots = page.split("<svg").skip(1).map(|rest| rest.split("</svg>").next().unwrap());
         assert!(plots.into_iter().all(|plot| !plot.contains(bad)), "{bad} in a plot");

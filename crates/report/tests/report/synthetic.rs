@@ -1,5 +1,9 @@
 //! Event logs made up in code, small enough to know every figure by heart.
 
+mod insight;
+
+pub(crate) use insight::{Size, methods, told};
+
 use formant_report::RunLog;
 use formant_runtime::event::{
     ClientSize, Evaluated, Event, FORMAT, Measures, MethodInfo, PersonalScore, Phase, RunStarted,

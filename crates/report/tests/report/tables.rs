@@ -72,13 +72,16 @@ fn the_whole_table_of_a_comparison() {
     // Ditto's 80.0 is the highest PM, but clients of it diverged: it wins nothing.
     let text = table(&rows(&log(&comparison())), false);
     let expected = "\
-| method             |  GM best |  GM last |  PM best |  PM last | worst 10 % |   time |
-| ------------------ | -------: | -------: | -------: | -------: | ---------: | -----: |
-| FedAvg             | **97.4** | **95.0** |  (93.1)  |  (92.0)  |     (82.0) | 12.0 s |
-| Local              |  (99.0)  |  (32.0)  | **75.0** | **75.0** |      65.0  | 12.0 s |
-| Ditto, round 2/3 † |   60.0   |      –   |   80.0   |   20.0   |      10.0  | 1m 01s |
-| SCD, round 2/3     |   71.0   |   71.0   | **75.0** |   74.0   |      64.0  |  5.5 s |
+| method             |  GM best |  GM last | PM best | PM last | worst 10 % |   time |
+| ------------------ | -------: | -------: | ------: | ------: | ---------: | -----: |
+| FedAvg             | **97.4** | **95.0** | (93.1)  | (92.0)  |     (82.0) | 12.0 s |
+| Local              |  (99.0)  |  (32.0)  |  75.0 ≈ |  75.0 ≈ |      65.0  | 12.0 s |
+| Ditto, round 2/3 † |   60.0   |      –   |  80.0   |  20.0   |      10.0  | 1m 01s |
+| SCD, round 2/3     |   71.0   |   71.0   |  75.0 ≈ |  74.0 ≈ |      64.0  |  5.5 s |
 
+- ≈ Level with the best of the column: the 95 % interval of the difference includes 0. Bold is ahead of every \
+other. Of one run, the interval covers clients (PM) and test samples (GM) alone; --seeds 5 would add other initial \
+values and batches.
 - (GM) The method trains no generic model: in parentheses, its personal models averaged, on the \
 global test set. Not ranked.
 - (PM) The method trains no personal models: in parentheses, its generic model on the clients' own \
@@ -94,8 +97,8 @@ stopped after round 2 of 3: every client diverged.
 fn colour_replaces_the_asterisks_and_nothing_else_moves() {
     let text = table(&rows(&log(&comparison())), true);
     assert!(!text.contains('*'));
-    assert_eq!(text.matches("\u{1b}[1m").count(), 5);
-    assert_eq!(text.matches("\u{1b}[0m").count(), 5);
+    assert_eq!(text.matches("\u{1b}[1m").count(), 2);
+    assert_eq!(text.matches("\u{1b}[0m").count(), 2);
     let plain = text.replace("\u{1b}[1m", "").replace("\u{1b}[0m", "");
     let widths: Vec<_> = plain.lines().take(6).map(UnicodeWidthStr::width).collect();
     assert!(widths.windows(2).all(|pair| pair[0] == pair[1]), "{widths:?}\n{plain}");
@@ -121,7 +124,7 @@ fn columns_line_up_by_width_on_the_screen_whatever_the_names() {
         let text = table(&rows(&log(&events)), colour);
         let plain = text.replace("\u{1b}[1m", "").replace("\u{1b}[0m", "");
         let widths: Vec<_> = plain.lines().map(UnicodeWidthStr::width).collect();
-        assert_eq!(widths.len(), 6);
+        let widths = &widths[..6];
         assert!(widths.windows(2).all(|pair| pair[0] == pair[1]), "{widths:?}\n{plain}");
         assert!(!plain.contains('\u{1b}'), "a name must not steer the terminal");
     }
@@ -130,7 +133,7 @@ fn columns_line_up_by_width_on_the_screen_whatever_the_names() {
 }
 
 #[test]
-fn figures_that_print_alike_share_the_mark_and_asides_never_get_it() {
+fn figures_within_the_noise_share_the_mark_and_asides_never_get_it() {
     let mut events = vec![started(
         vec![
             method("a", "A", true, true),
@@ -140,12 +143,12 @@ fn figures_that_print_alike_share_the_mark_and_asides_never_get_it() {
         1,
         1,
     )];
-    for (label, gm) in [("a", 0.81204), ("b", 0.81196), ("c", 0.99)] {
+    for (label, gm) in [("a", 0.81204), ("b", 0.807), ("c", 0.99)] {
         events.push(evaluated(label, 1, gm, gm, 1));
     }
     let text = table(&rows(&log(&events)), false);
-    assert_eq!(cells(&text, "A")[1], "**81.2**");
-    assert_eq!(cells(&text, "B")[1], "**81.2**");
+    assert_eq!(cells(&text, "A")[1], "81.2 ≈");
+    assert_eq!(cells(&text, "B")[1], "80.7 ≈");
     assert_eq!(cells(&text, "C")[1], "(99.0)");
 }
 

@@ -16,11 +16,11 @@ pub use global::GlobalSet;
 pub use mean::MeanModel;
 pub use threads::Threads;
 
-use crate::event::{Phase, Score, Span};
+use crate::event::{Phase, Span};
 use crate::store::{Room, Stored};
 use crate::{PhaseRecord, RuntimeError};
 use formant_methods::Value;
-use formant_numerics::{Metric, Model};
+use formant_numerics::{Confusion, Metric, Model, Tally};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -45,11 +45,11 @@ pub trait Executor {
     /// Scores every client's personal model on its own samples. No state changes.
     fn score_personal(&mut self, looked: &Look<'_>) -> Result<PersonalScores, RuntimeError>;
 
-    /// Scores one model on every client's own samples.
-    fn score_own(&mut self, model: &Model) -> Result<Vec<Figures>, RuntimeError>;
+    /// Scores one model on every client's own samples, with the answers added up if that is wanted.
+    fn score_own(&mut self, model: &Model, answers: bool) -> Result<OwnScores, RuntimeError>;
 
-    /// Scores one model on the [`GlobalSet`]; none if that is empty.
-    fn score_global(&mut self, model: &Model) -> Result<Option<Score>, RuntimeError>;
+    /// Scores one model on the [`GlobalSet`], with its answers if that is wanted.
+    fn score_global(&mut self, model: &Model, answers: bool) -> Result<Tally, RuntimeError>;
 
     /// Shows every client's encoded state, in client order. A client that never took part has the
     /// state that it would begin with.
@@ -175,6 +175,10 @@ pub struct Look<'a> {
     pub mean: bool,
     /// Where to write them, if they are kept. It exists.
     pub folder: Option<&'a Path>,
+    /// Whether all answers are to be added up, in client order.
+    pub answers: bool,
+    /// Of so many clients, the first by id, the models themselves are wanted.
+    pub models: usize,
 }
 
 /// What a model is worth on a client's own samples, by accuracy and by each metric that the plan asks
@@ -190,6 +194,19 @@ pub struct PersonalScores {
     pub mean: Option<Model>,
     /// What was written.
     pub written: Written,
+    /// All answers, if they were wanted.
+    pub answers: Option<Confusion>,
+    /// The models that were wanted, by client; without those that diverged while they were made.
+    pub models: BTreeMap<usize, Model>,
+}
+
+/// What one model is worth on all clients' own samples.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct OwnScores {
+    /// On every client's.
+    pub clients: Vec<Figures>,
+    /// Its answers on all of them, if they were wanted.
+    pub answers: Option<Confusion>,
 }
 
 /// How many models were written, and bytes of them all.

@@ -11,6 +11,7 @@ mod broadcasts;
 mod clients;
 mod drive;
 mod evaluate;
+mod insight;
 mod jobs;
 mod patience;
 mod shelf;
@@ -163,6 +164,7 @@ impl Course<'_> {
             prepared: None,
             best,
             standing: from.standing.clone(),
+            lens: None,
         };
         if from.round == 0 {
             drive.begin(recorder)?;

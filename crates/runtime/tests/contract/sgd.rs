@@ -11,7 +11,8 @@ use formant_testing::{ByHand, DENSE, Folder, WITH_BUFFERS, federation};
 /// A plan with the first client of the tiny federation alone.
 fn lonely(method: &str, network: &str) -> RunPlan {
     let clients = vec![federation().clients[0].clone()];
-    let federation = Federation { dataset: federation().dataset.clone(), clients, names: None };
+    let federation =
+        Federation { dataset: federation().dataset.clone(), clients, names: None, repaired: None };
     let mut plan = experiment(&[method], network).plan_on(federation).unwrap();
     plan.rounds = 1;
     plan

@@ -82,7 +82,7 @@ fn points(method: &MethodLog, shown: Shown, axis: &Axis) -> Vec<Point> {
 }
 
 /// The mean of the runs that have begun, at the rounds that all of them have.
-fn mean(runs: Vec<Vec<Point>>) -> Vec<Point> {
+pub(in crate::html) fn mean(runs: Vec<Vec<Point>>) -> Vec<Point> {
     if runs.len() < 2 {
         return runs.into_iter().next().unwrap_or_default();
     }
