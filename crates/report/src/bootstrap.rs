@@ -41,6 +41,13 @@ use serde::Serialize;
 /// Draws behind every interval.
 pub const RESAMPLES: usize = 2_000;
 
+/// Of more clients than this, groups are drawn: every so manieth client is in the same one. The means of groups
+/// vary as those of clients do, and a million clients take no longer than these.
+const UNITS: usize = 500;
+
+/// Below this many clients, weighed by their test sizes, there is as good as one.
+pub(crate) const LONE: f64 = 1.5;
+
 /// The 97.5 % quantile of the normal distribution.
 const NORMAL: f64 = 1.959_963_985;
 
@@ -129,21 +136,21 @@ fn draw_runs(panel: &Panel, samples: &[Sample<'_>], found: &mut [Deviations]) {
 
 /// Clients that are drawn together: those of one run, or of all runs that have the same.
 struct Cohort {
-    /// Clients with test samples: only these are drawn.
-    clients: usize,
+    /// What is drawn: clients with test samples, or groups of them.
+    units: usize,
     /// `(Σ w)² / Σ w²`.
     effective: f64,
     /// For every method, unless its clients' figures are not known.
     columns: Vec<Option<Weighted>>,
 }
 
-/// A method's clients.
+/// A method's clients, unit by unit.
 struct Weighted {
-    /// `w·x` for every client that is drawn, 0 for one without a figure.
+    /// `Σ w·x` over those that have a figure.
     products: Vec<f64>,
-    /// `w`, or 0 for a client without a figure.
+    /// `Σ w` over the same.
     weights: Vec<f64>,
-    /// `Σ w·x / Σ w`.
+    /// `Σ w·x / Σ w` over all.
     own: f64,
 }
 
@@ -152,33 +159,40 @@ impl Cohort {
     fn new(panel: &Panel, run: usize, samples: &[Sample<'_>]) -> Option<Self> {
         let weights = &panel.weights[run];
         let drawn: Vec<usize> = (0..weights.len()).filter(|&c| weights[c] > 0.0).collect();
-        let total: f64 = drawn.iter().map(|&c| weights[c]).sum();
-        let squares: f64 = drawn.iter().map(|&c| weights[c] * weights[c]).sum();
+        let units = drawn.len().min(UNITS);
+        let all = Weighted::new(units, drawn.iter().map(|&client| (Some(0.0), weights[client])))?;
+        let (total, squares) = (all.weights.iter().sum::<f64>(), dot(&all.weights, &all.weights));
         let effective = total * total / squares;
-        if drawn.len() < 2 || effective < 2.0 {
+        if units < 2 || effective < LONE {
             return None;
         }
         let runs = if panel.one_division { 0..panel.weights.len() } else { run..run + 1 };
         let columns = samples.iter().map(|sample| {
             let figure = |client: usize| {
-                let of_runs =
-                    runs.clone().map(|run| sample.clients.get(run)?.get(client).copied()?);
-                let known: Vec<f64> = of_runs.flatten().collect();
-                (!known.is_empty()).then(|| mean(&known))
+                let mut known = (0.0, 0.0);
+                for run in runs.clone() {
+                    let figure =
+                        sample.clients.get(run).and_then(|run| run.get(client).copied()?);
+                    known = figure.map_or(known, |figure| (known.0 + figure, known.1 + 1.0));
+                }
+                (known.1 > 0.0).then(|| known.0 / known.1)
             };
-            let figures: Vec<Option<f64>> = drawn.iter().map(|&client| figure(client)).collect();
-            Weighted::new(&figures, drawn.iter().map(|&client| weights[client]))
+            Weighted::new(units, drawn.iter().map(|&client| (figure(client), weights[client])))
         });
-        Some(Self { clients: drawn.len(), effective, columns: columns.collect() })
+        Some(Self { units, effective, columns: columns.collect() })
     }
 }
 
 impl Weighted {
-    fn new(figures: &[Option<f64>], weights: impl Iterator<Item = f64>) -> Option<Self> {
-        let both = figures.iter().zip(weights);
-        let (products, weights): (Vec<f64>, Vec<f64>) = both
-            .map(|(figure, weight)| figure.map_or((0.0, 0.0), |figure| (weight * figure, weight)))
-            .unzip();
+    /// None if nobody has a figure.
+    fn new(units: usize, clients: impl Iterator<Item = (Option<f64>, f64)>) -> Option<Self> {
+        let (mut products, mut weights) = (vec![0.0; units], vec![0.0; units]);
+        for (place, (figure, weight)) in clients.enumerate() {
+            if let Some(figure) = figure {
+                products[place % units] += weight * figure;
+                weights[place % units] += weight;
+            }
+        }
         let own = products.iter().sum::<f64>() / weights.iter().sum::<f64>();
         own.is_finite().then_some(Self { products, weights, own })
     }
@@ -187,18 +201,18 @@ impl Weighted {
 fn draw_clients(panel: &Panel, cohorts: &[Cohort], found: &mut [Deviations]) {
     let number = cohorts.len() as f64;
     let effective = cohorts.iter().map(|cohort| cohort.effective).sum::<f64>() / number;
-    let freedom = (effective.floor() as usize - 1) * cohorts.len();
+    let freedom = (effective.round() as usize - 1) * cohorts.len();
     let stretch = stretch(effective, freedom) / number;
     for (sample, found) in found.iter_mut().enumerate() {
         found.by_clients = cohorts.iter().all(|cohort| cohort.columns[sample].is_some());
     }
     for (place, cohort) in cohorts.iter().enumerate() {
         let mut rng = Rng::new(panel.number, Stream::Resampling, 1, place as u64);
-        let mut times = vec![0.0; cohort.clients];
+        let mut times = vec![0.0; cohort.units];
         for draw in 0..RESAMPLES {
             times.fill(0.0);
-            for _ in 0..cohort.clients {
-                times[rng.below(cohort.clients)] += 1.0;
+            for _ in 0..cohort.units {
+                times[rng.below(cohort.units)] += 1.0;
             }
             for (column, found) in cohort.columns.iter().zip(found.iter_mut()) {
                 let Some(column) = column.as_ref().filter(|_| found.by_clients) else { continue };

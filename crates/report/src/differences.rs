@@ -14,14 +14,12 @@ pub fn difference_table(contests: &[Contest]) -> String {
     if places.is_empty() {
         return String::new();
     }
-    let mut columns = vec![Column::new("difference to", false)];
+    let mut columns = vec![Column::new("difference", false)];
     for &place in &places {
         columns[0].push(Cell::text(escaped(&first.entries[place].name)));
     }
     for contest in contests {
-        let base = baseline_name(contest).unwrap_or("–");
-        let mut column =
-            Column::new(&format!("{}: {}", contest.figure.title(), escaped(base)), true);
+        let mut column = Column::new(contest.figure.title(), true);
         for &place in &places {
             let entry = &contest.entries[place];
             let text = entry.to_baseline.as_ref().map_or_else(|| "–".to_owned(), shown);
@@ -29,7 +27,24 @@ pub fn difference_table(contests: &[Contest]) -> String {
         }
         columns.push(column);
     }
-    format!("\n{}\n{}", lines(&columns), reading(contests))
+    format!("\n{}\n{}", lines(&columns), escaped_line(&reading(contests)))
+}
+
+/// A paragraph in which nothing is markup.
+fn escaped_line(text: &str) -> String {
+    escaped(text) + "\n"
+}
+
+/// `FedAvg (GM) and Ditto (PM)`, or a name for both.
+pub(crate) fn baselines(contests: &[Contest]) -> String {
+    let of = |generic: bool| {
+        let mut known = contests.iter().filter(|contest| contest.figure.is_generic() == generic);
+        known.find_map(baseline_name)
+    };
+    match (of(true), of(false)) {
+        (Some(gm), Some(pm)) if gm != pm => format!("{gm} (GM) and {pm} (PM)"),
+        (gm, pm) => gm.or(pm).unwrap_or("nobody").to_owned(),
+    }
 }
 
 /// The name of what a column compares with.
@@ -55,8 +70,9 @@ pub(crate) fn reading(contests: &[Contest]) -> String {
         ""
     };
     format!(
-        "Percentage points by which a method is above (+) the one in the heading, with 95 % bootstrap \
-         intervals. One that includes 0 tells nothing.{unpaired}\n"
+        "Percentage points by which a method is above (+) or below (-) {}, with 95 % bootstrap intervals. One \
+         that includes 0 tells nothing.{unpaired}",
+        baselines(contests)
     )
 }
 

@@ -1,6 +1,6 @@
 //! A method with its figures in all runs of a group.
 
-use crate::bootstrap::{Panel, Sample};
+use crate::bootstrap::{LONE, Panel, Sample};
 use crate::{MethodLog, Row, RunLog, Spread, Which};
 
 /// One method over the runs of a panel.
@@ -88,7 +88,7 @@ impl Panel {
         let alone = |weights: &Vec<f64>| {
             let total: f64 = weights.iter().sum();
             let squares: f64 = weights.iter().map(|weight| weight * weight).sum();
-            total > 0.0 && total * total < 2.0 * squares
+            total > 0.0 && total * total < LONE * squares
         };
         let samples = self.weights.first()?.iter().sum::<f64>() as usize;
         self.weights.iter().any(alone).then_some(samples)

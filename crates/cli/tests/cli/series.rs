@@ -25,7 +25,7 @@ fn all_seeds_run_in_one_go_each_as_a_run_of_its_own() {
         "| Ditto",
         "±",
         "over the seeds 1, 2: initial values and batches; one division of the data (data.seed = 1).",
-        "| difference to",
+        "| difference ",
         "report      s/report.html",
     ] {
         assert!(answer.stdout.contains(part), "{part}\n{}", answer.stdout);
@@ -158,7 +158,7 @@ fn runs_are_listed_with_state_and_best_figures() {
         line.unwrap_or_else(|| panic!("{name}\n{text}"))
     };
     assert!(line("s").contains("finished, 2 seeds") && line("s").contains("Local, … (3)"));
-    assert!(line("deep/er/one").contains("finished") && line("deep/er/one").contains("| Ditto"));
+    assert!(line("deep/er/one").contains("finished") && line("deep/er/one").contains(" Ditto |"));
     assert!(line("deep/er/one").contains("mnist-small"), "{text}");
     assert!(line("deep/broken").contains("damaged: line "), "{text}");
     assert!(line("deep/fresh").contains("not started"), "{text}");

@@ -134,6 +134,19 @@ fn other_divisions_are_other_draws_and_panels_of_their_own_are_not_paired() {
 }
 
 #[test]
+fn groups_of_clients_vary_as_clients_do() {
+    // 1,000 clients, one in four of which is better by 0.4: the mean's deviation is 0.4 · √(¼ · ¾ / 1,000).
+    let mut rng = Rng::new(1, Stream::Test, 0, 0);
+    let one: Vec<_> = (0..1_000).map(|_| Some(if rng.below(4) == 0 { 0.9 } else { 0.5 })).collect();
+    let (other, weights) = (vec![Some(0.5); 1_000], vec![7.0; 1_000]);
+    let mean = mean(&one.iter().flatten().copied().collect::<Vec<_>>());
+    let samples = [sample(&[mean], vec![&one]), sample(&[0.5], vec![&other])];
+    let found = of(&panel(&[&weights], true), &samples, None).unwrap();
+    let half = 1.96 * 0.4 * (0.25 * 0.75 / 1_000.0f64).sqrt();
+    assert!(close((found.high - found.low) / 2.0, half, 0.1 * half), "{found:?} and {half}");
+}
+
+#[test]
 fn students_quantiles() {
     for (freedom, known) in [(1, 12.706), (10, 2.228), (11, 2.201), (30, 2.042), (100, 1.984)] {
         assert!(close(student(freedom), known, 0.003), "{freedom}: {}", student(freedom));

@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use formant_runtime::event::{Errors, Reliability};
 
+use super::drawing::scrolling;
 use super::panels::{Panels, slug};
 use super::{Drawing, headings, swatch, text};
 use crate::answers::{answers, class, classes};
@@ -51,7 +52,7 @@ pub(super) fn section(page: &mut String, logs: &[RunLog]) {
     let best = best(&found);
     for (slot, panels) in matrices {
         let open = if Some(slot) == best { " open" } else { "" };
-        let _ = writeln!(page, "<details{open}><summary>{}</summary>", text(&panels.title));
+        let _ = writeln!(page, "<details class=\"method\"{open}><summary>{}</summary>", text(&panels.title));
         panels.show(page);
         page.push_str("</details>\n");
     }
@@ -86,9 +87,9 @@ fn ended<'a>(
 }
 
 fn table(page: &mut String, log: &RunLog, found: &[Answers]) {
-    page.push_str("<div class=\"wide\"><table class=\"dense\">\n");
+    let mut table = String::from("<table class=\"dense\">\n");
     let columns = ["method", "model", "samples", "right, %", "mean confidence, %", "ECE, %"];
-    headings(page, columns.into_iter().chain(["most often taken for another"]));
+    headings(&mut table, columns.into_iter().chain(["most often taken for another"]));
     for (slot, name, answers) in ended(log, found) {
         let info = &log.methods[slot].info;
         let models = [("GM", &answers.gm, info.generic), ("PM", &answers.pm, info.personal)];
@@ -96,7 +97,7 @@ fn table(page: &mut String, log: &RunLog, found: &[Answers]) {
             let Some(answered) = answered else { continue };
             let model = if own { model.to_owned() } else { format!("({model})") };
             let _ = writeln!(
-                page,
+                table,
                 "<tr><th scope=\"row\">{}{}</th><td>{model}</td><td>{}</td><td>{}</td><td>{}</td>\
                  <td>{}</td><td class=\"words\">{}</td></tr>",
                 swatch(slot),
@@ -109,7 +110,8 @@ fn table(page: &mut String, log: &RunLog, found: &[Answers]) {
             );
         }
     }
-    page.push_str("</tbody>\n</table></div>\n");
+    table.push_str("</tbody>\n</table>");
+    scrolling(page, "wide", "Errors and calibration", &table);
 }
 
 /// The most frequent confusions in words: `4 for 9 (12, 3.1 %)`.

@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use super::drawing::scrolling;
 use super::panels::Panels;
 use super::{Drawing, headings, swatch, text};
 use crate::plot::{BARS, Ranked, ranked};
@@ -96,7 +97,7 @@ fn plots(log: &RunLog, found: &[Gains]) -> Vec<Panels> {
 }
 
 fn table(page: &mut String, logs: &[RunLog], found: &[Gains]) {
-    page.push_str("<div class=\"wide\"><table class=\"dense\">\n");
+    let mut table = String::from("<table class=\"dense\">\n");
     let mut columns: Vec<&str> = vec!["method"];
     columns.extend(COLUMNS);
     let several = logs.len() > 1;
@@ -104,19 +105,20 @@ fn table(page: &mut String, logs: &[RunLog], found: &[Gains]) {
     if several {
         columns.push(&over_seeds);
     }
-    headings(page, columns.into_iter());
+    headings(&mut table, columns.into_iter());
     let others: Vec<Vec<Gains>> = if several { logs.iter().map(gains).collect() } else { Vec::new() };
     for (slot, (gains, name)) in found.iter().zip(names(&rows(&logs[0]))).enumerate() {
-        let _ = write!(page, "<tr><th scope=\"row\">{}{}</th>", swatch(slot), text(&name));
+        let _ = write!(table, "<tr><th scope=\"row\">{}{}</th>", swatch(slot), text(&name));
         for cell in cells(gains) {
-            let _ = write!(page, "<td>{cell}</td>");
+            let _ = write!(table, "<td>{cell}</td>");
         }
         if several {
-            let _ = write!(page, "<td>{}</td>", seeds(&others, &gains.label));
+            let _ = write!(table, "<td>{}</td>", seeds(&others, &gains.label));
         }
-        page.push_str("</tr>\n");
+        table.push_str("</tr>\n");
     }
-    page.push_str("</tbody>\n</table></div>\n");
+    table.push_str("</tbody>\n</table>");
+    scrolling(page, "wide", "Who gains", &table);
 }
 
 /// What stands above the figures of [`cells`].

@@ -29,7 +29,7 @@ impl Panels {
         let class = if self.large { "panels large" } else { "panels" };
         let _ = write!(
             page,
-            "<figure class=\"card\" id=\"{}\"><h3>{}</h3><div class=\"{class}\">",
+            "<figure class=\"card\" id=\"figure-{}\"><h3>{}</h3><div class=\"{class}\">",
             self.name,
             text(&self.title)
         );

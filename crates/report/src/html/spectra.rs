@@ -7,6 +7,7 @@ use std::fmt::Write;
 
 use formant_runtime::event::Phase;
 
+use super::drawing::scrolling;
 use super::panels::Panels;
 use super::{Drawing, curves, headings, swatch, text};
 use crate::plot::{Axes, Curve, Measure, Point, lines, terms};
@@ -102,7 +103,7 @@ const OVER_ROUNDS: [(&str, &str, &str, Of); 3] = [
     (
         "spectral-divergence-low",
         "Divergence of the spectra, lowest tenth of the frequencies",
-        "D, lowest tenth",
+        "D",
         |apart| apart.low_divergence,
     ),
     ("model-distance", "Relative distance of the models", "‖w_p − w_G‖ / ‖w_G‖", |apart| {
@@ -180,17 +181,19 @@ pub(crate) fn cells(course: &SpectralCourse) -> Vec<String> {
 }
 
 fn table(page: &mut String, log: &RunLog, courses: &[SpectralCourse]) {
-    page.push_str("<div class=\"wide\"><table class=\"dense\">\n");
-    headings(page, ["method"].into_iter().chain(COLUMNS));
+    let mut table = String::from("<table class=\"dense\">\n");
+    headings(&mut table, ["method"].into_iter().chain(COLUMNS));
     for (slot, (course, name)) in courses.iter().zip(names(&rows(log))).enumerate() {
-        let _ = write!(page, "<tr><th scope=\"row\">{}{}</th>", swatch(slot), text(&name));
+        let _ = write!(table, "<tr><th scope=\"row\">{}{}</th>", swatch(slot), text(&name));
         for cell in cells(course) {
-            let _ = write!(page, "<td>{cell}</td>");
+            let _ = write!(table, "<td>{cell}</td>");
         }
-        page.push_str("</tr>\n");
+        table.push_str("</tr>\n");
     }
+    table.push_str("</tbody>\n</table>");
+    scrolling(page, "wide", "Spectra", &table);
     page.push_str(
-        "</tbody>\n</table></div>\n<p class=\"notes\">The term's share is the mean over the rounds in which \
+        "<p class=\"notes\">The term's share is the mean over the rounds in which \
          the method had a term.</p>\n",
     );
 }

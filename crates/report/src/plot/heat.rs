@@ -16,7 +16,11 @@ const SHADES: f64 = 24.0;
 /// Shortest label that is still a word.
 const NAME: usize = 14;
 
+/// Where cells begin, below a title and without one.
 const TOP: f64 = 40.0;
+const UNTITLED: f64 = 8.0;
+/// How wide a colour of the legend is at most.
+const BOX: f64 = 44.0;
 
 /// What a heat map shows.
 pub(crate) struct Heat<'a> {
@@ -63,39 +67,42 @@ impl Heat<'_> {
         let bottom = 40.0 + legend;
         // Cells are about square, unless that is too much or too little room.
         let square = (width - left - 4.0) / longest as f64;
-        let room = (tallest - TOP - bottom) / rows as f64;
+        let room = (tallest - TOP - bottom).max(40.0) / rows as f64;
+        let top = if self.title.0.is_empty() { UNTITLED } else { TOP };
         let tall = if self.columns.is_empty() { room } else { square.clamp(4.0, 30.0).min(room) };
         let wide = if self.columns.is_empty() { square } else { square.min(tall * 2.6) };
-        let place = Place { left, wide, tall, longest };
+        let place = Place { left, top, wide, tall, longest };
 
         let mut body = String::new();
-        heading(&mut body, &self.title.0, self.slot, &self.title.1);
+        if !self.title.0.is_empty() {
+            heading(&mut body, &self.title.0, self.slot, &self.title.1);
+        }
         self.names(&mut body, &labels, &place);
         self.shades(&mut body, &place);
         if self.written.is_some() {
             self.figures(&mut body, &place);
         }
-        let base = TOP + tall * rows as f64;
+        let base = top + tall * rows as f64;
         let _ = write!(
             body,
-            "<path class=\"base\" d=\"M{left:.1} {TOP}H{:.1}V{base:.1}H{left:.1}z\"/>",
+            "<path class=\"base\" d=\"M{left:.1} {top}H{:.1}V{base:.1}H{left:.1}z\"/>",
             left + wide * longest as f64
         );
-        self.strip(&mut body, left, base + 58.0);
+        self.strip(&mut body, left, base + 52.0);
         Some(Panel::new(width, base + bottom, self.says.clone(), body))
     }
 
     /// Row and column labels, as many as there is room for, and what they are.
     fn names(&self, body: &mut String, labels: &[String], place: &Place) {
-        let Place { left, wide, tall, longest } = *place;
-        let base = TOP + tall * self.cells.len() as f64;
+        let Place { left, top, wide, tall, longest } = *place;
+        let base = top + tall * self.cells.len() as f64;
         body.push_str("<g class=\"axis\">");
         for row in (0..labels.len()).step_by(every(tall, 13.0)) {
             let _ = write!(
                 body,
                 "<text class=\"left\" x=\"{:.1}\" y=\"{:.1}\">{}</text>",
                 left - 6.0,
-                TOP + tall * (row as f64 + 0.5) + 4.0,
+                top + tall * (row as f64 + 0.5) + 4.0,
                 text(&labels[row])
             );
         }
@@ -118,7 +125,7 @@ impl Heat<'_> {
             left + wide * longest as f64 / 2.0,
             base + 33.0,
             text(along),
-            f64::midpoint(TOP, base),
+            f64::midpoint(top, base),
             text(upright)
         );
     }
@@ -160,7 +167,7 @@ impl Heat<'_> {
         format!(
             "M{:.1} {:.1}h{wide:.1}v{:.1}h-{wide:.1}z",
             place.left + wide * column as f64,
-            TOP + place.tall * row as f64,
+            place.top + place.tall * row as f64,
             place.tall
         )
     }
@@ -179,7 +186,7 @@ impl Heat<'_> {
                     body,
                     "<text class=\"below cell f{size:.0}{deep}\" x=\"{:.1}\" y=\"{:.1}\">{}</text>",
                     place.left + place.wide * (column as f64 + 0.5),
-                    TOP + place.tall * (row as f64 + 0.5) + size * 0.36,
+                    place.top + place.tall * (row as f64 + 0.5) + size * 0.36,
                     text(&figure)
                 );
             }
@@ -189,15 +196,17 @@ impl Heat<'_> {
     /// What the colours mean.
     fn strip(&self, body: &mut String, left: f64, top: f64) {
         let Some(legend) = self.legend else { return };
-        const BOX: f64 = 44.0;
+        // In a narrow plot it takes the whole width.
+        let fits = left + 5.0 * BOX <= self.size.0;
+        let (left, one) = if fits { (left, BOX) } else { (4.0, (self.size.0 - 8.0) / 5.0) };
         for step in 0..=4 {
             let depth = f64::from(step) / 4.0;
-            let at = left + BOX * f64::from(step);
+            let at = left + one * f64::from(step);
             let _ = write!(
                 body,
-                "<path class=\"heat\" fill-opacity=\"{depth:.2}\" d=\"M{at:.1} {top:.1}h{BOX}v8h-{BOX}z\"/>\
+                "<path class=\"heat\" fill-opacity=\"{depth:.2}\" d=\"M{at:.1} {top:.1}h{one:.1}v8h-{one:.1}z\"/>\
                  <text class=\"below\" x=\"{:.1}\" y=\"{:.1}\">{}</text>",
-                at + BOX / 2.0,
+                at + one / 2.0,
                 top + 22.0,
                 text(&legend(self.most * depth * depth))
             );
@@ -205,7 +214,7 @@ impl Heat<'_> {
         let _ = write!(
             body,
             "<path class=\"base\" d=\"M{left:.1} {top:.1}h{0:.1}v8h-{0:.1}z\"/>",
-            BOX * 5.0
+            one * 5.0
         );
     }
 }
@@ -214,6 +223,7 @@ impl Heat<'_> {
 #[derive(Clone, Copy)]
 struct Place {
     left: f64,
+    top: f64,
     wide: f64,
     tall: f64,
     longest: usize,

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::panel::{Frame, PANEL, Panel, heading};
-use super::scale::{Scale, round_step};
+use super::scale::Scale;
 use super::colour;
 use crate::html::text;
 use crate::quantity::{counted, percent, signed};
@@ -33,8 +33,8 @@ pub(crate) fn ranked(methods: &[Ranked<'_>], other: &str) -> Vec<Panel> {
     let gains = || methods.iter().flat_map(|method| method.found.clients.iter().map(|c| c.gain));
     let low = gains().fold(0.0, f64::min).max(-1.0);
     let high = gains().fold(0.0, f64::max).min(1.0);
-    let step = round_step((high - low).max(0.02) / 4.0);
-    let y = Scale::linear((low / step).floor() * step, (high / step).ceil() * step, BASE, TOP);
+    let room = (high - low).max(0.02) * 0.04;
+    let y = Scale::linear(low - room, high + room, BASE, TOP);
     methods.iter().map(|method| panel(method, other, y)).collect()
 }
 

@@ -44,7 +44,7 @@ pub(super) fn section(page: &mut String, log: &RunLog) {
     let shown = shown(log, &spectra);
     for (slot, panels) in spectra {
         let open = if Some(slot) == shown { " open" } else { "" };
-        let _ = writeln!(page, "<details{open}><summary>{}</summary>", text(&panels.title));
+        let _ = writeln!(page, "<details class=\"method\"{open}><summary>{}</summary>", text(&panels.title));
         panels.show(page);
         page.push_str("</details>\n");
     }
