@@ -58,12 +58,38 @@ pub(crate) fn make(chosen: Option<PathBuf>, name: &str) -> anyhow::Result<PathBu
     Ok(folder)
 }
 
+/// The experiment of a run that has ended.
+pub(crate) fn finished_experiment(
+    run_dir: &Path,
+    overrides: &[Override],
+    zoo: &Zoo,
+) -> anyhow::Result<Experiment> {
+    let experiment = experiment_of(run_dir, overrides, zoo)?;
+    if Checkpoint::read(run_dir)?.is_none_or(|c| c.method < experiment.methods.len()) {
+        bail!(
+            "the run in {} has not ended\nhint: go on with it by `formant run --resume {}`",
+            run_dir.display(),
+            pasteable(run_dir)
+        );
+    }
+    Ok(experiment)
+}
+
 /// The experiment of a run that is to go on.
 pub(crate) fn resumed_experiment(
     run_dir: &Path,
     overrides: &[Override],
     zoo: &Zoo,
 ) -> anyhow::Result<Experiment> {
+    let experiment = experiment_of(run_dir, overrides, zoo)?;
+    // Asked here already, because reading the data may take long.
+    if Checkpoint::read(run_dir)?.is_some_and(|c| c.method >= experiment.methods.len()) {
+        return Err(RuntimeError::Complete { path: run_dir.into() }.into());
+    }
+    Ok(experiment)
+}
+
+fn experiment_of(run_dir: &Path, overrides: &[Override], zoo: &Zoo) -> anyhow::Result<Experiment> {
     let path = run_dir.join(EXPERIMENT_FILE);
     if !path.exists() {
         bail!(
@@ -71,13 +97,7 @@ pub(crate) fn resumed_experiment(
             run_dir.display()
         );
     }
-    let experiment =
-        Experiment::read(&path, overrides, zoo).with_context(|| path.display().to_string())?;
-    // Asked here already, because reading the data may take long.
-    if Checkpoint::read(run_dir)?.is_some_and(|c| c.method >= experiment.methods.len()) {
-        return Err(RuntimeError::Complete { path: run_dir.into() }.into());
-    }
-    Ok(experiment)
+    Experiment::read(&path, overrides, zoo).with_context(|| path.display().to_string())
 }
 
 fn holds_a_run(folder: &Path) -> anyhow::Error {

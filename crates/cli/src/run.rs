@@ -223,8 +223,13 @@ pub(crate) fn threads(given: Option<i64>) -> Vec<Override> {
 pub(crate) fn introduction(plan: &RunPlan) -> String {
     let header = &plan.header;
     let images: usize = header.clients.iter().flatten().map(|c| c.train).sum();
+    let later = match plan.federation.newcomers.clients.len() {
+        0 => String::new(),
+        1 => ", one more joins later".into(),
+        many => format!(", {many} more join later"),
+    };
     format!(
-        "{}: {} on {} ({} parameters), {} clients with {} training samples in all, {} rounds, {} thread{}",
+        "{}: {} on {} ({} parameters), {} clients with {} training samples in all{later}, {} rounds, {} thread{}",
         header.name,
         match header.methods.len() {
             1 => header.methods[0].title.clone(),

@@ -74,6 +74,18 @@ pub struct Federation {
     pub names: Option<Vec<String>>,
     /// What it took to give everybody the minimum, if it took anything.
     pub repaired: Option<Repaired>,
+    /// Who joins when training is over; see [`Federation::setting_aside`].
+    pub newcomers: Newcomers,
+}
+
+/// Clients that take no part in training. They stand apart from [`Federation::clients`], so that nothing sees them
+/// that does not ask for them, and their numbers follow those of the clients.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Newcomers {
+    /// Who holds which samples.
+    pub clients: Vec<ClientData>,
+    /// What they are called, if they have names.
+    pub names: Option<Vec<String>>,
 }
 
 impl Federation {
@@ -93,7 +105,8 @@ impl Federation {
                 .collect(),
         };
         let (names, repaired) = (division.names, division.repaired);
-        let mut federation = Self { dataset, clients, names, repaired };
+        let newcomers = Newcomers::default();
+        let mut federation = Self { dataset, clients, names, repaired, newcomers };
         federation.remark(division.remarks);
         federation.remark(federation.repair_remark(plan));
         Ok(federation)
@@ -148,6 +161,26 @@ impl Federation {
         Ok(self)
     }
 
+    /// Sets the last so many clients aside as [newcomers](Federation::newcomers): what they hold, they never train on
+    /// with the others. An error if nobody would be left.
+    pub fn setting_aside(mut self, newcomers: usize) -> Result<Self, DataError> {
+        let clients = self.clients.len();
+        let Some(left) = clients.checked_sub(newcomers).filter(|left| *left > 0) else {
+            return Err(DataError::Plan {
+                key: "new_clients",
+                value: newcomers.to_string(),
+                remedy: format!(
+                    "there are {clients} clients in all, and at least one has to train: use less"
+                ),
+            });
+        };
+        self.newcomers = Newcomers {
+            clients: self.clients.split_off(left),
+            names: self.names.as_mut().map(|names| names.split_off(left)),
+        };
+        Ok(self)
+    }
+
     fn remark(&mut self, remarks: impl IntoIterator<Item = String>) {
         let mut remarks = remarks.into_iter().peekable();
         if remarks.peek().is_some() {
@@ -159,8 +192,13 @@ impl Federation {
     /// How many samples of each class a part of a client holds. Panics when there is no such
     /// client, as a slice does.
     pub fn label_counts(&self, client: usize, which: Split) -> Vec<usize> {
+        self.labels_of(&self.clients[client], which)
+    }
+
+    /// How many samples of each class a part of somebody's samples holds.
+    pub fn labels_of(&self, data: &ClientData, which: Split) -> Vec<usize> {
         let mut counts = vec![0; self.dataset.classes];
-        for index in self.clients[client].indices(which) {
+        for index in data.indices(which) {
             counts[self.dataset.train.label(index as usize)] += 1;
         }
         counts

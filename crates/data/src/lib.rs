@@ -72,7 +72,7 @@ pub use description::{Description, Values};
 pub use division_file::division_hash;
 pub use error::DataError;
 pub use feature_skew::Skew;
-pub use federation::{ClientData, Federation, Split};
+pub use federation::{ClientData, Federation, Newcomers, Split};
 pub use floats::Floats;
 pub use folder::data_dir;
 pub use formant_numerics::{Normalisation, Samples};

@@ -50,6 +50,12 @@ const DIVISION: &[Key] = &[
         ),
     ),
     key(
+        NEW_CLIENTS,
+        whole(1),
+        Preset::Unset,
+        "so many of the clients, the last ones, take no part in training: they join when it is over and are scored apart; unset: none",
+    ),
+    key(
         "partition",
         Kind::Choice(&[DIRICHLET, IID, PATHOLOGICAL, SHARDS, BERNOULLI, QUANTITY, NATURAL, FILE]),
         Preset::Text(DIRICHLET),
@@ -156,6 +162,7 @@ const FILE: &str = "file";
 const PARTITION_FILE: &str = "partition_file";
 const PARTITION_HASH: &str = "partition_hash";
 const CLIENTS: &str = "clients";
+pub(crate) const NEW_CLIENTS: &str = "new_clients";
 const NONE: &str = "none";
 const ROTATION: &str = "rotation";
 const NOISE: &str = "noise";
@@ -182,6 +189,9 @@ pub struct Data {
     /// `N`: number of clients; without it, as many as the data or the file of a division name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub clients: Option<usize>,
+    /// How many of the clients, the last ones, join only when training is over; without it, none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub new_clients: Option<usize>,
     /// How the images are divided.
     #[serde(flatten, with = "PartitionKeys")]
     pub partition: Partition,
@@ -295,6 +305,11 @@ impl Default for Data {
 }
 
 impl Data {
+    /// How many clients take part in training, if that is known without the data.
+    pub(crate) fn trained(&self) -> Option<usize> {
+        self.clients.map(|clients| clients.saturating_sub(self.new_clients.unwrap_or(0)))
+    }
+
     /// Refuses what cannot be divided, and fractions that leave nothing to judge by.
     pub(crate) fn check(&self) -> Result<(), ExperimentError> {
         self.origin.check()?;
@@ -311,6 +326,16 @@ impl Data {
             Partition::File { .. } | Partition::Natural => {}
             _ if self.clients.is_none() => return needed(CLIENTS, "20"),
             _ => {}
+        }
+        if let (Some(clients), Some(newcomers)) = (self.clients, self.new_clients)
+            && newcomers >= clients
+        {
+            return Err(ExperimentError::combination(
+                format!(
+                    "`data.new_clients = {newcomers}` leaves nobody to train of `data.clients = {clients}`"
+                ),
+                format!("set data.new_clients to less than {clients}, or data.clients to more"),
+            ));
         }
         self.skew.check()?;
         let (train, validation) = (self.train_fraction, self.validation_fraction);
@@ -347,7 +372,8 @@ impl Experiment {
             validation_fraction: data.validation_fraction,
             seed,
         };
-        Ok(Federation::new(Arc::new(dataset), &plan)?.skewed(data.skew, seed)?)
+        let federation = Federation::new(Arc::new(dataset), &plan)?.skewed(data.skew, seed)?;
+        Ok(federation.setting_aside(data.new_clients.unwrap_or(0))?)
     }
 
     /// Changes by which the experiment says what files hold that it only names, so that a run that goes on later, and

@@ -59,6 +59,12 @@ const KEYS: &[Key] = &[
         "of how many clients, the first by id, a simulation's log shows how the spectra of PM and GM lie to \
          each other at every evaluation; 0: of none",
     ),
+    key(
+        "adapt_epochs",
+        Kind::Integer { min: 1, max: 1_000 },
+        Preset::Unset,
+        "epochs that data.new_clients train for when they join, scored after each; 5 unless set",
+    ),
 ];
 
 /// When and on what the models are scored.
@@ -77,6 +83,9 @@ pub struct Evaluation {
     /// Of how many clients, the first by id, the log of a simulation shows the spectra of personal models.
     #[serde(default = "usual_spectra", skip_serializing_if = "is_usual")]
     pub spectra: usize,
+    /// Epochs that new clients train for when they join; without it, [`Evaluation::ADAPT_EPOCHS`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub adapt_epochs: Option<usize>,
 }
 
 fn usual_spectra() -> usize {
@@ -94,9 +103,13 @@ impl Default for Evaluation {
 }
 
 impl Evaluation {
+    /// Epochs that new clients train for unless told.
+    pub const ADAPT_EPOCHS: usize = 5;
+
     pub(crate) fn plan(&self) -> formant_runtime::Evaluation {
         let (metrics, patience) = (self.metrics.clone(), self.patience);
         let (every, split, spectra) = (self.every, self.split, self.spectra);
-        formant_runtime::Evaluation { every, split, metrics, patience, spectra }
+        let adapt_epochs = self.adapt_epochs.unwrap_or(Self::ADAPT_EPOCHS);
+        formant_runtime::Evaluation { every, split, metrics, patience, spectra, adapt_epochs }
     }
 }

@@ -65,10 +65,10 @@ prop_compose! {
     fn data()(
         origin in origin(),
         samples in option::of(1usize..100_000),
-        clients in 10usize..1_000,
+        clients in 20usize..1_000,
         (partition, skew) in (partition(), skew()),
         (min_samples, redraw) in (2usize..1_000, any::<bool>()),
-        seed in option::of(0u64..1 << 62),
+        (seed, new_clients) in (option::of(0u64..1 << 62), option::of(1usize..10)),
         train_fraction in 0.01..0.5,
         validation_fraction in 0.1..0.5,
         augment in augment(),
@@ -80,7 +80,7 @@ prop_compose! {
         let redraw = redraw && matches!(partition, Partition::Dirichlet { .. });
         let repair = if redraw { Repair::Redraw } else { Repair::Move };
         Data {
-            origin, samples, clients, partition, skew, min_samples, repair, seed, train_fraction,
+            origin, samples, clients, new_clients, partition, skew, min_samples, repair, seed, train_fraction,
             validation_fraction, augment,
         }
     }
@@ -257,7 +257,7 @@ prop_compose! {
         federation in rules(),
         (samples_per_second, spread) in (1e-3..1e12, 0.0..5.0),
         links in links(),
-        every in 1usize..100,
+        (every, adapt_epochs) in (1usize..100, option::of(1usize..1_000)),
         split in sample::select(&[Scored::Test, Scored::Validation][..]),
         metrics in sample::subsequence(Metric::ALL.to_vec(), 1..=5).prop_shuffle(),
         patience in option::of(1usize..100),
@@ -268,7 +268,8 @@ prop_compose! {
         let devices = Devices { samples_per_second: Some(samples_per_second), spread };
         let metrics = Measures::new(metrics).unwrap();
         let spectra = (every * 7) % 5;
-        let evaluation = Evaluation { every, split, metrics, patience, spectra };
+        let adapt_epochs = adapt_epochs.filter(|_| data.new_clients.is_some());
+        let evaluation = Evaluation { every, split, metrics, patience, spectra, adapt_epochs };
         let methods = methods(own);
         Settings {
             name, seed, rounds, data, network, training, federation, devices, links, evaluation,

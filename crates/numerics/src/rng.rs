@@ -37,6 +37,8 @@ pub enum Stream {
     Skew = 12,
     /// Resampling of scores for the intervals of a report.
     Resampling = 14,
+    /// Training of clients that join when the others are through.
+    Adaptation = 16,
     /// For tests and benchmarks.
     Test = 1_000,
 }

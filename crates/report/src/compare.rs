@@ -17,7 +17,7 @@ use crate::quantity::shortened;
 use crate::scoreboard::{first_heading, names};
 use crate::seeds::{check_repetitions, figure_columns, notes, setting};
 use crate::summary::unranked;
-use crate::table::{Cell, Column, lines};
+use crate::table::{Cell, Column, table_lines};
 use crate::{Contest, ReportError, Row, RunLog, SeedRow, Which, covers, over_seeds};
 
 /// More differing keys than this are told below the table instead of in columns.
@@ -334,7 +334,7 @@ pub fn comparison_table(found: &Comparison) -> String {
                 .map(|spread| (spread, true))
         });
     }
-    let mut text = lines(&columns);
+    let mut text = table_lines(&columns);
     let all: Vec<SeedRow> = rows.into_iter().cloned().collect();
     let mut below = notes(&all);
     if several && !in_columns {

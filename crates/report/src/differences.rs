@@ -1,7 +1,7 @@
 //! Every method against the baseline, as a table.
 
 use crate::markdown::escaped;
-use crate::table::{Cell, Column, lines};
+use crate::table::{Cell, Column, table_lines};
 use crate::{Contest, Difference};
 
 /// The differences to the baseline in percentage points, with their intervals: a heading and a GitHub Markdown
@@ -27,7 +27,7 @@ pub fn difference_table(contests: &[Contest]) -> String {
         }
         columns.push(column);
     }
-    format!("\n{}\n{}", lines(&columns), escaped_line(&reading(contests)))
+    format!("\n{}\n{}", table_lines(&columns), escaped_line(&reading(contests)))
 }
 
 /// A paragraph in which nothing is markup.

@@ -14,7 +14,7 @@ use std::path::Path;
 
 use formant_runtime::Checkpoint;
 use formant_runtime::event::{
-    Detailed, MethodInfo, Metric, Phase, Ready, RunStarted, Runtime, Span, Spectra,
+    Adapted, Detailed, MethodInfo, Metric, Phase, Ready, RunStarted, Runtime, Span, Spectra,
 };
 
 use crate::ReportError;
@@ -46,6 +46,8 @@ pub struct MethodLog {
     pub spectra: BTreeMap<usize, Spectra>,
     /// Where its last models err, if it has ended.
     pub detail: Option<Detailed>,
+    /// What clients came to that joined when training was over, in each way.
+    pub newcomers: Vec<Adapted>,
     /// The models that were kept of it, if any.
     pub models: Option<Models>,
     /// Uploads that were refused, in the order in which they were.
@@ -107,7 +109,7 @@ pub struct Evaluation {
 }
 
 /// Scores of both models by one of the other metrics.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, serde::Serialize)]
 pub struct Further {
     /// The generic model.
     pub gm: Option<f64>,
@@ -128,6 +130,8 @@ pub struct RoundLog {
     pub personal: PhaseTotals,
     /// Encoded size of all accepted uploads.
     pub uploaded_bytes: u64,
+    /// Whose uploads were accepted, with their sizes.
+    pub uploads: Vec<(usize, u64)>,
     /// Encoded size of one broadcast; absent until the round has finished.
     pub broadcast_bytes: Option<u64>,
     /// Wall time without evaluation; absent until the round has finished.
@@ -266,6 +270,7 @@ impl MethodLog {
             rounds: BTreeMap::new(),
             spectra: BTreeMap::new(),
             detail: None,
+            newcomers: Vec::new(),
             models: None,
             refusals: Vec::new(),
             finish: None,
@@ -320,6 +325,7 @@ impl MethodLog {
         self.spectra.split_off(&round);
         self.detail = None;
         self.refusals.retain(|refused| refused.round < round);
+        self.newcomers.clear();
         self.models = None;
         self.finish = None;
     }

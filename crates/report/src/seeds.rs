@@ -10,7 +10,7 @@ use crate::paired::standings;
 use crate::quantity::counted;
 use crate::scoreboard::{FIGURES, Figure, TIED, first_heading, names};
 use crate::summary::unranked;
-use crate::table::{Cell, Column, lines};
+use crate::table::{Cell, Column, table_lines};
 use crate::{FurtherRow, ReportError, Row, RunLog, Standings, Which};
 
 /// One method over all runs, by the first metric of the runs: fractions from 0 to 1.
@@ -168,7 +168,7 @@ pub fn seed_table(rows: &[SeedRow]) -> String {
         [row.gm_best, row.gm_last, row.pm_best, row.pm_last, row.worst_decile_last]
             .map(|spread| (spread, true))
     });
-    let mut text = lines(&columns);
+    let mut text = table_lines(&columns);
     let metrics = rows.first().map_or(&[][..], |row| &row.further);
     if !metrics.is_empty() {
         text.push('\n');
@@ -206,7 +206,7 @@ fn further_table(rows: &[SeedRow]) -> String {
         }
         columns.push(column);
     }
-    lines(&columns)
+    table_lines(&columns)
 }
 
 /// The columns of figures, each with whether its standing is shown.

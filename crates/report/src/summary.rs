@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use formant_runtime::event::{Metric, Phase, RunStarted, Runtime};
 
 use crate::paired::standings;
-use crate::{Evaluation, Failure, MethodLog, RunLog, Standings, gains};
+use crate::{Evaluation, Failure, MethodLog, NewcomerRow, RunLog, Standings, gains};
 
 /// One method in figures. Scores are by the first metric of the run, which is accuracy unless `metric` says
 /// otherwise: fractions from 0 to 1, absent where nothing was scored or the model had diverged; a best
@@ -105,6 +105,9 @@ pub struct Row {
     pub further: Vec<FurtherRow>,
     /// Where it stands among the other methods of the run.
     pub standing: Standings,
+    /// What clients came to that joined when training was over, in each way.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub newcomers: Vec<NewcomerRow>,
 }
 
 /// How many clients are worse off.
@@ -234,6 +237,7 @@ fn row(method: &MethodLog, run: &RunStarted) -> Row {
         worse_than_alone: None,
         standing: Standings::default(),
         further: further(method, run, [best_gm, best_pm].map(|best| best.map(|(round, _)| round))),
+        newcomers: method.newcomers.iter().map(|found| NewcomerRow::new(found, metric)).collect(),
     }
 }
 

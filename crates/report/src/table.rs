@@ -4,6 +4,7 @@ use unicode_width::UnicodeWidthStr;
 
 use crate::Row;
 use crate::markdown::escaped;
+use crate::newcomers::{NewcomerEntry, newcomer_table};
 use crate::quantity::one_line;
 use crate::scoreboard::{FIGURES, Figure, Scoreboard, first_heading};
 
@@ -18,7 +19,7 @@ const PLAIN: &str = "\u{1b}[0m";
 /// the column is about and do not compete; footnotes say why, and what failed.
 pub fn table(rows: &[Row], colour: bool) -> String {
     let board = Scoreboard::new(rows);
-    let plain = |text: &str| if colour { one_line(text) } else { escaped(text) };
+    let plain = |text: &str| plain(text, colour);
     let mut columns = vec![Column::new(&first_heading(board.metric), false)];
     for entry in &board.entries {
         let mut name = plain(&entry.name);
@@ -43,12 +44,44 @@ pub fn table(rows: &[Row], colour: bool) -> String {
     }
     columns.push(time);
 
-    let mut text = lines(&columns);
+    let mut text = table_lines(&columns);
     text.push_str(&further(&board, colour, plain));
     for (place, note) in board.notes.iter().enumerate() {
         text.push_str(if place == 0 { "\n- " } else { "- " });
         text.push_str(&plain(note));
         text.push('\n');
+    }
+    text.push_str(&newcomer_table(&NewcomerEntry::all(rows), board.metric, colour));
+    text
+}
+
+/// A text in which nothing is markup, of the terminal if `colour`, else of Markdown.
+pub(crate) fn plain(text: &str, colour: bool) -> String {
+    if colour { one_line(text) } else { escaped(text) }
+}
+
+/// A Markdown table whose columns line up; the first row is the heading, the first column words and the
+/// others figures.
+pub fn markdown_table(cells: &[impl AsRef<[String]>]) -> String {
+    let columns = cells.first().map_or(0, |row| row.as_ref().len());
+    let widest = |column: usize| {
+        let cells = cells.iter().filter_map(|row| row.as_ref().get(column));
+        cells.map(|cell| cell.width()).max().unwrap_or(0).max(3)
+    };
+    let widths: Vec<usize> = (0..columns).map(widest).collect();
+    let mut text = String::new();
+    for (place, row) in cells.iter().enumerate() {
+        let padded = row.as_ref().iter().zip(&widths).enumerate().map(|(column, (cell, width))| {
+            let blanks = " ".repeat(width.saturating_sub(cell.width()));
+            if column == 0 { format!("{cell}{blanks}") } else { format!("{blanks}{cell}") }
+        });
+        text += &format!("| {} |\n", padded.collect::<Vec<_>>().join(" | "));
+        if place == 0 {
+            let rule = widths.iter().enumerate().map(|(column, width)| {
+                if column == 0 { "-".repeat(*width) } else { format!("{}:", "-".repeat(width - 1)) }
+            });
+            text += &format!("| {} |\n", rule.collect::<Vec<_>>().join(" | "));
+        }
     }
     text
 }
@@ -70,7 +103,7 @@ fn further(board: &Scoreboard, colour: bool, plain: impl Fn(&str) -> String) -> 
         }
         columns.push(column);
     }
-    format!("\n{}", lines(&columns))
+    format!("\n{}", table_lines(&columns))
 }
 
 /// Any table in Markdown: texts, of which the first of a row is its name.
@@ -82,10 +115,11 @@ pub(crate) fn grid(headings: &[&str], rows: &[Vec<String>]) -> String {
         }
         column
     };
-    lines(&headings.iter().enumerate().map(column).collect::<Vec<_>>())
+    table_lines(&headings.iter().enumerate().map(column).collect::<Vec<_>>())
 }
 
-pub(crate) fn lines(columns: &[Column]) -> String {
+/// Columns as the lines of a table.
+pub(crate) fn table_lines(columns: &[Column]) -> String {
     let mut text = line(columns.iter().map(Column::heading));
     text.push_str(&line(columns.iter().map(Column::rule)));
     for row in 0..columns.first().map_or(0, |column| column.cells.len()) {
@@ -110,6 +144,12 @@ pub(crate) struct Cell {
 impl Cell {
     pub(crate) fn text(body: String) -> Self {
         Self { body, ..Self::default() }
+    }
+
+    /// A figure, in parentheses if it is not of the model that the column is about.
+    pub(crate) fn aside(body: String, aside: bool) -> Self {
+        let (before, after) = if aside { ("(", ")") } else { ("", "") };
+        Self { before, body, after, bold: false }
     }
 
     pub(crate) fn figure(figure: &Figure, colour: bool) -> Self {

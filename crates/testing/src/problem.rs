@@ -1,7 +1,7 @@
 //! A tiny real problem: five clients with digits of different classes.
 
 use formant_data::{
-    Dataset, Federation, Images, Normalisation, Partition, PartitionPlan, Repair, Samples,
+    Dataset, Federation, Images, Newcomers, Normalisation, Partition, PartitionPlan, Repair, Samples,
 };
 use formant_experiment::Experiment;
 use formant_federation::Schedule;
@@ -130,8 +130,13 @@ pub fn plan_with_a_client_that_diverges(zoo: &Zoo, method: &str) -> RunPlan {
     let mut odd = clients[0].clone();
     odd.train = (total - bright_count..total).map(|i| i as u32).collect();
     clients.insert(DIVERGES, odd);
-    let federation =
-        Federation { dataset: Arc::new(dataset), clients, names: None, repaired: None };
+    let federation = Federation {
+        dataset: Arc::new(dataset),
+        clients,
+        names: None,
+        repaired: None,
+        newcomers: Newcomers::default(),
+    };
     experiment(zoo, &[method], "name = \"logistic\"").plan_on(federation).unwrap()
 }
 

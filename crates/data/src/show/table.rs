@@ -40,8 +40,28 @@ pub fn table(federation: &Federation) -> String {
         text.push('\n');
     }
     text.push_str(&summary(federation, &rows));
+    text.push_str(&newcomers(federation));
     text.extend(federation.dataset.remarks.iter().map(|remark| format!("note: {remark}\n")));
     text
+}
+
+/// A line on those who join when training is over; nothing if there are none.
+fn newcomers(federation: &Federation) -> String {
+    let newcomers = &federation.newcomers.clients;
+    let (Some(last), first) = (newcomers.len().checked_sub(1), federation.clients.len()) else {
+        return String::new();
+    };
+    let [train, validation, test] = [Split::Train, Split::Validation, Split::Test]
+        .map(|split| newcomers.iter().map(|client| client.size(split)).sum::<usize>());
+    let last = first + last;
+    let who = if first == last {
+        format!("client {first} joins")
+    } else {
+        format!("clients {first} to {last} join")
+    };
+    format!(
+        "newcomers: {who} when training is over, with {train} train, {validation} validation, {test} test; not counted above\n"
+    )
 }
 
 /// Characters of a client's name that are shown.

@@ -14,7 +14,7 @@ use super::{Activity, Failure, Finish, MethodLog, Models, RefusedUpload, RoundLo
 use crate::ReportError;
 
 /// The kinds of [`Event`] that are read as such. Any other is from a later Formant and skipped.
-const KINDS: [&str; 14] = [
+const KINDS: [&str; 15] = [
     "run_started",
     "method_started",
     "round_started",
@@ -26,6 +26,7 @@ const KINDS: [&str; 14] = [
     "round_finished",
     "spectra",
     "detailed",
+    "adapted",
     "models_kept",
     "method_finished",
     "run_finished",
@@ -321,6 +322,7 @@ impl Reading {
                 let round = self.round(line, &method, round)?;
                 round.activities.extend(clock.map(|span| (client, Activity::Upload, span)));
                 round.uploaded_bytes = round.uploaded_bytes.saturating_add(bytes);
+                round.uploads.push((client, bytes));
             }
             Event::ClientFailed { method, round, client, phase, error } => {
                 let failure = Failure { round, client, phase, error };
@@ -339,6 +341,11 @@ impl Reading {
             Event::Detailed(detail) => {
                 let method = self.method(line, &detail.method)?;
                 method.detail = Some(detail);
+            }
+            Event::Adapted(adapted) => {
+                let newcomers = &mut self.method(line, &adapted.method)?.newcomers;
+                newcomers.retain(|before| before.approach != adapted.approach);
+                newcomers.push(adapted);
             }
             Event::ModelsKept { method, personal, bytes, beyond_limit, .. } => {
                 let left_out = beyond_limit.unwrap_or(0);
@@ -420,6 +427,7 @@ mod tests {
             Event::RoundFinished { .. } => "round_finished",
             Event::Spectra(_) => "spectra",
             Event::Detailed(_) => "detailed",
+            Event::Adapted(_) => "adapted",
             Event::ModelsKept { .. } => "models_kept",
             Event::Evaluated(_) => "evaluated",
             Event::MethodFinished { .. } => "method_finished",

@@ -158,3 +158,21 @@ impl<'p> Client<'p> {
         Ok(Some(file.len() as u64))
     }
 }
+
+/// A model on somebody's own samples; one that diverged gets nothing right.
+pub(super) fn score_on(
+    plan: &RunPlan,
+    indices: &[u32],
+    model: Option<&Model>,
+    hand: &mut Hand,
+) -> Figures {
+    let (samples, measures) = (&*plan.federation.dataset.train, &plan.evaluation.metrics);
+    let detail = Detail::of(measures);
+    let tally = if let Some(model) = model {
+        hand.worker.score(model, samples, indices, detail)
+    } else {
+        Tally::lost(samples, indices, plan.engine.network().classes(), detail)
+    };
+    let metrics = [Metric::Accuracy].into_iter().chain(measures.further());
+    metrics.filter_map(|metric| Some((metric, tally.figure(metric)?))).collect()
+}

@@ -10,6 +10,7 @@
 pub mod client;
 mod global;
 mod mean;
+pub mod newcomer;
 mod threads;
 
 pub use global::GlobalSet;
@@ -50,6 +51,10 @@ pub trait Executor {
 
     /// Scores one model on the [`GlobalSet`], with its answers if that is wanted.
     fn score_global(&mut self, model: &Model, answers: bool) -> Result<Tally, RuntimeError>;
+
+    /// Has every newcomer of the plan make personal models for itself; gives what came of it in their order. No
+    /// method needs to have begun: newcomers have no states.
+    fn adapt(&mut self, asked: &Adapting<'_>) -> Result<Vec<Adaptation>, RuntimeError>;
 
     /// Shows every client's encoded state, in client order. A client that never took part has the
     /// state that it would begin with.
@@ -207,6 +212,44 @@ pub struct OwnScores {
     pub clients: Vec<Figures>,
     /// Its answers on all of them, if they were wanted.
     pub answers: Option<Confusion>,
+}
+
+/// Personal models that newcomers are to make.
+pub struct Adapting<'a> {
+    /// The method's place in the plan.
+    pub method: usize,
+    /// Its generic model, or the mean of its personal ones.
+    pub model: &'a Model,
+    /// What clients would get now; without it, there is only fine-tuning.
+    pub broadcast: Option<&'a Value>,
+    /// For how many epochs.
+    pub epochs: usize,
+    /// Whether the models are wanted, and not only what they are worth.
+    pub keep: bool,
+    /// Called from anywhere when a newcomer is through.
+    pub done: &'a (dyn Fn() + Sync),
+}
+
+/// What a newcomer came to.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Adaptation {
+    /// By fine-tuning.
+    pub fine_tuned: Progress,
+    /// By the method's own rule, if it has one that differs.
+    pub own: Option<Progress>,
+}
+
+/// A personal model in the making.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Progress {
+    /// What it was worth after 0, 1, 2, … epochs.
+    pub figures: Vec<Figures>,
+    /// Whether an epoch diverged. The model is then what it was before it.
+    pub failed: bool,
+    /// Wall time.
+    pub seconds: f64,
+    /// The model in the end, if it was wanted and there is one.
+    pub model: Option<Model>,
 }
 
 /// How many models were written, and bytes of them all.

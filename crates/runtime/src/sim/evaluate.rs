@@ -97,7 +97,7 @@ impl Course<'_> {
 
 /// All clients' scores by accuracy and by the metrics that were asked for; nothing if no client has
 /// something to score.
-fn personal_score(
+pub(crate) fn personal_score(
     clients: &[Figures],
     sizes: &[usize],
     measures: &Measures,

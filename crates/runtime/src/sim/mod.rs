@@ -13,10 +13,12 @@ mod drive;
 mod evaluate;
 mod insight;
 mod jobs;
+mod newcomers;
 mod patience;
 mod shelf;
 mod situation;
 
+pub(crate) use evaluate::personal_score;
 pub(crate) use patience::Standing;
 pub(crate) use shelf::StoredBest;
 pub(crate) use situation::Situation;
@@ -173,6 +175,7 @@ impl Course<'_> {
             return Ok(None);
         };
         self.keep_models(&end, &mut drive, recorder)?;
+        self.adapt_newcomers(&end, &mut drive, recorder)?;
         self.finish(from, &clock, &mut drive, end, recorder)
     }
 

@@ -74,7 +74,7 @@ impl Course<'_> {
             (looked.is_kept, looked.generic.into_owned(), looked.written);
         if let Some(shelf) = shelf {
             if is_kept {
-                written.bytes += shelf.put_by(&generic)?;
+                written.bytes += shelf.put_by(&generic, &drive.server)?;
             } else {
                 shelf.discard()?;
             }
@@ -189,7 +189,7 @@ impl Course<'_> {
         let Some(shelf) = shelf else { return Ok(()) };
         match (fresh, &drive.standing) {
             (Some((generic, written)), _) => {
-                shelf.close(&generic, drive.best.as_ref(), written, recorder)
+                shelf.close(&generic, &drive.server, drive.best.as_ref(), written, recorder)
             }
             (None, Some(standing)) => shelf.go_back(standing, drive.best.as_ref(), recorder),
             (None, None) => Ok(()),

@@ -14,6 +14,7 @@ mod insight;
 mod keeping;
 mod log;
 mod metrics;
+mod newcomers;
 mod patience;
 mod reductions;
 mod resumption;

@@ -6,7 +6,8 @@ use crate::suite;
 use formant_methods::Value;
 use formant_numerics::{EVALUATION_BATCH, Model};
 use formant_runtime::executor::client::Client;
-use formant_runtime::executor::{GlobalSet, Step};
+use formant_runtime::executor::newcomer::Newcomer;
+use formant_runtime::executor::{Adapting, GlobalSet, Step};
 use formant_runtime::{Hand, MethodPlan, RunPlan, RuntimeError, Stored};
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -125,6 +126,15 @@ impl<'p> Process<'p> {
             Request::ScorePart(part, model, answers) => {
                 let set = GlobalSet::of(self.plan);
                 Reply::Part(set.score_part(part, &model, answers, &mut self.hand))
+            }
+            Request::Adapt { method, place, model, broadcast, epochs } => {
+                let got =
+                    broadcast.map(|got| self.plan.methods[method].method.decode_broadcast(&got));
+                let (got, done) = (got.transpose()?, &|| {});
+                let (model, broadcast) = (&model, got.as_ref());
+                let asked = Adapting { method, model, broadcast, epochs, keep: false, done };
+                let newcomer = Newcomer::new(self.plan, method, place);
+                Reply::Adapted(newcomer.adapt(&asked, &mut self.hand)?)
             }
             Request::State => {
                 let (state, took_part) = self.take_state();

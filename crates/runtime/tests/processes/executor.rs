@@ -4,8 +4,8 @@ use crate::CHILD;
 use crate::pipe::{self, Reply, Request};
 use formant_numerics::{Confusion, Model, Tally};
 use formant_runtime::executor::{
-    Answer, Executor, GlobalSet, Held, Look, MeanModel, OwnScores, PersonalScores, Start, Take,
-    Wave,
+    Adaptation, Adapting, Answer, Executor, GlobalSet, Held, Look, MeanModel, OwnScores,
+    PersonalScores, Start, Take, Wave,
 };
 use formant_runtime::{RunPlan, RuntimeError, Stored};
 use std::io::{self, BufReader, BufWriter};
@@ -231,6 +231,32 @@ impl Executor for Processes<'_> {
             }
         }
         Ok(GlobalSet::total(parts))
+    }
+
+    fn adapt(&mut self, asked: &Adapting<'_>) -> Result<Vec<Adaptation>, RuntimeError> {
+        let broadcast = asked.broadcast.map(formant_methods::Value::encode).transpose()?;
+        let places: Vec<usize> = (0..self.plan.federation.newcomers.clients.len()).collect();
+        let mut found = Vec::new();
+        // Newcomers have no processes of their own: those of the clients lend theirs.
+        for places in places.chunks(self.clients.len()) {
+            for (process, &place) in self.clients.iter_mut().zip(places) {
+                process.ask(&Request::Adapt {
+                    method: asked.method,
+                    place,
+                    model: asked.model.clone(),
+                    broadcast: broadcast.clone(),
+                    epochs: asked.epochs,
+                })?;
+            }
+            for (process, _) in self.clients.iter_mut().zip(places) {
+                match process.hear()? {
+                    Reply::Adapted(adaptation) => found.push(adaptation),
+                    _ => return Err(process.out_of_turn()),
+                }
+                (asked.done)();
+            }
+        }
+        Ok(found)
     }
 
     fn each_state(&mut self, see: &mut dyn FnMut(&[u8])) -> Result<(), RuntimeError> {

@@ -2,7 +2,7 @@
 
 use formant_numerics::{Confusion, Model, Tally};
 use formant_runtime::Stored;
-use formant_runtime::executor::{Figures, JobRecord, Step};
+use formant_runtime::executor::{Adaptation, Figures, JobRecord, Step};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -24,6 +24,8 @@ pub(crate) enum Request {
     ScoreOwn(Model, bool),
     /// Score a model on a part of the global set, with or without its answers.
     ScorePart(usize, Model, bool),
+    /// Be the newcomer at a place, with a method's model and the encoded broadcast.
+    Adapt { method: usize, place: usize, model: Model, broadcast: Option<Vec<u8>>, epochs: usize },
     /// Show the encoded state.
     State,
     /// Make the state durable.
@@ -39,6 +41,7 @@ pub(crate) enum Reply {
     Looked { own: Own, model: Option<Model>, written: Option<u64> },
     Own(Own),
     Part(Tally),
+    Adapted(Adaptation),
     State(Vec<u8>),
     Held { state: Option<Stored>, sent: Option<Stored> },
     Failed(String),

@@ -6,8 +6,10 @@ mod order;
 mod turns;
 
 use super::client::Client;
+use super::newcomer::Newcomer;
 use super::{
-    Answer, Executor, Figures, GlobalSet, Held, JobRecord, Look, MeanModel, OwnScores,
+    Adaptation, Adapting, Answer, Executor, Figures, GlobalSet, Held, JobRecord, Look, MeanModel,
+    OwnScores,
     PersonalScores, Start, Step, Take, Wave, Written,
 };
 use crate::store::{Background, ClientStore, Sender, Stored};
@@ -259,6 +261,16 @@ impl Executor for Threads<'_, '_> {
         let parts: Vec<usize> = (0..set.parts()).collect();
         let score = |part: &usize, hand: &mut Hand| Ok(set.score_part(*part, model, answers, hand));
         Ok(GlobalSet::total(self.crew.run(&parts, score)?))
+    }
+
+    fn adapt(&mut self, asked: &Adapting<'_>) -> Result<Vec<Adaptation>, RuntimeError> {
+        let plan = self.plan;
+        let places: Vec<usize> = (0..plan.federation.newcomers.clients.len()).collect();
+        self.crew.run(&places, |place, hand| {
+            let adaptation = Newcomer::new(plan, asked.method, *place).adapt(asked, hand)?;
+            (asked.done)();
+            Ok(adaptation)
+        })
     }
 
     fn each_state(&mut self, see: &mut dyn FnMut(&[u8])) -> Result<(), RuntimeError> {
