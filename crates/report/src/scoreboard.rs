@@ -7,7 +7,7 @@ use formant_runtime::event::{Metric, Phase};
 
 use crate::quantity::{bytes, counted, duration, one_line, percent, shortened};
 use crate::summary::WorseOff;
-use crate::{FurtherRow, Row, Standing};
+use crate::{Row, Standing};
 
 /// What stands above the columns of figures.
 pub(crate) const FIGURES: [&str; 5] = ["GM best", "GM last", "PM best", "PM last", "worst 10 %"];
@@ -240,7 +240,8 @@ fn notes(entries: &[Entry], rows: &[Row]) -> Vec<String> {
 
 /// How many clients a method leaves worse off than training alone would, if a method tells.
 fn alone_note(entries: &[Entry], rows: &[Row]) -> Option<String> {
-    let found = entries.iter().zip(rows).filter_map(|(entry, row)| Some((entry, row.worse_than_alone?)));
+    let found =
+        entries.iter().zip(rows).filter_map(|(entry, row)| Some((entry, row.worse_than_alone?)));
     let found: Vec<(&Entry, WorseOff)> = found.collect();
     let all = found.first()?.1.clients;
     let alike = found.iter().all(|(_, worse)| worse.clients == all);

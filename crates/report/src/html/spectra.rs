@@ -106,9 +106,12 @@ const OVER_ROUNDS: [(&str, &str, &str, Of); 3] = [
         "D",
         |apart| apart.low_divergence,
     ),
-    ("model-distance", "Relative distance of the models", "‖w_p − w_G‖ / ‖w_G‖", |apart| {
-        apart.distance
-    }),
+    (
+        "model-distance",
+        "Relative distance of the models",
+        "‖w_p − w_G‖ / ‖w_G‖",
+        |apart| apart.distance,
+    ),
 ];
 
 fn courses_over_rounds(logs: &[RunLog]) -> Vec<Drawing> {
@@ -174,7 +177,8 @@ pub(crate) const COLUMNS: [&str; 5] = [
 pub(crate) fn cells(course: &SpectralCourse) -> Vec<String> {
     let or_dash = |figure: Option<String>| figure.unwrap_or_else(|| "–".to_owned());
     let last = |of: Of| or_dash(course.last().map(|apart| magnitude(of(apart))));
-    let share = |phase| or_dash(course.term_share(phase).map(|share| format!("{} %", percent(share))));
+    let share =
+        |phase| or_dash(course.term_share(phase).map(|share| format!("{} %", percent(share))));
     let mut cells: Vec<String> = OVER_ROUNDS.map(|(_, _, _, of)| last(of)).to_vec();
     cells.extend([share(Phase::Shared), share(Phase::Personal)]);
     cells
@@ -202,7 +206,9 @@ fn table(page: &mut String, log: &RunLog, courses: &[SpectralCourse]) {
 fn term_panels(log: &RunLog, courses: &[SpectralCourse]) -> Panels {
     let mut panels = Vec::new();
     for (slot, (course, name)) in courses.iter().zip(names(&rows(log))).enumerate() {
-        for (phase, called) in [(Phase::Shared, "shared phase"), (Phase::Personal, "personal phase")] {
+        for (phase, called) in
+            [(Phase::Shared, "shared phase"), (Phase::Personal, "personal phase")]
+        {
             let of_phase = course.terms.iter().filter(|term| term.phase == phase);
             let of_phase: Vec<TermShare> = of_phase.copied().collect();
             panels.extend(terms(&format!("{name}, {called}"), slot, &of_phase));

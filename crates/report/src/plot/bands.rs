@@ -2,9 +2,9 @@
 
 use std::fmt::Write;
 
+use super::colour;
 use super::panel::{Frame, PANEL, Panel, heading, legend};
 use super::scale::Scale;
-use super::colour;
 use crate::html::text;
 
 const HEIGHT: f64 = 190.0;
@@ -86,9 +86,8 @@ pub(crate) fn bands(layer: &str, slot: usize, lines: &[Bands<'_>]) -> Option<Pan
 fn line_of(body: &mut String, frame: &Frame, line: &Bands<'_>) {
     let number = line.bands.len() as f64;
     let points = line.bands.iter().enumerate().filter(|(_, band)| **band > 0.0 && band.is_finite());
-    let points: Vec<(f64, f64)> = points
-        .map(|(place, &band)| ((place as f64 + 0.5) / number, f64::from(band)))
-        .collect();
+    let points: Vec<(f64, f64)> =
+        points.map(|(place, &band)| ((place as f64 + 0.5) / number, f64::from(band))).collect();
     let (class, who) = (line.kind.class(), text(&line.who));
     let _ = match points.as_slice() {
         // A line needs two points; a lone one would leave no trace.
@@ -109,7 +108,11 @@ fn line_of(body: &mut String, frame: &Frame, line: &Bands<'_>) {
 /// What the lines are.
 pub(crate) fn bands_legend(slot: usize, clients: &str) -> Panel {
     let mark = |kind: Kind| {
-        format!("<g class=\"{}\"><path class=\"{}\" d=\"M0 0H24\"/></g>", colour(slot), kind.class())
+        format!(
+            "<g class=\"{}\"><path class=\"{}\" d=\"M0 0H24\"/></g>",
+            colour(slot),
+            kind.class()
+        )
     };
     let entries = [
         (mark(Kind::Before), "before training"),

@@ -44,7 +44,11 @@ pub(super) fn section(page: &mut String, log: &RunLog) {
     let shown = shown(log, &spectra);
     for (slot, panels) in spectra {
         let open = if Some(slot) == shown { " open" } else { "" };
-        let _ = writeln!(page, "<details class=\"method\"{open}><summary>{}</summary>", text(&panels.title));
+        let _ = writeln!(
+            page,
+            "<details class=\"method\"{open}><summary>{}</summary>",
+            text(&panels.title)
+        );
         panels.show(page);
         page.push_str("</details>\n");
     }
@@ -98,7 +102,8 @@ fn gap(log: &RunLog) -> Panels {
     let found: Vec<_> = found
         .filter_map(|(slot, (method, name))| Some((slot, name, differences(method)?)))
         .collect();
-    let mut all: Vec<f64> = found.iter().flat_map(|(_, _, (_, rows))| rows.iter().flatten()).copied().collect();
+    let mut all: Vec<f64> =
+        found.iter().flat_map(|(_, _, (_, rows))| rows.iter().flatten()).copied().collect();
     all.sort_by(f64::total_cmp);
     // A few bands of short tensors differ wildly; they must not make everything else pale.
     let most = all.get(all.len() * 97 / 100).copied().unwrap_or(0.0);
@@ -158,7 +163,8 @@ fn spectra(log: &RunLog) -> Vec<(usize, Panels)> {
             true => format!(", {} of {} tensors", places.len(), gm.len()),
             false => String::new(),
         };
-        let title = format!("Spectra of {name} before training and after round {}{some}", last.round);
+        let title =
+            format!("Spectra of {name} before training and after round {}{some}", last.round);
         let name = format!("spectra-{}", slug(slot, &method.info.label));
         found.push((slot, Panels { name, title, panels, large: false }));
     }
