@@ -7,7 +7,7 @@ use formant_runtime::event::{Metric, Phase};
 
 use crate::quantity::{bytes, counted, duration, one_line, percent, shortened};
 use crate::summary::WorseOff;
-use crate::{FurtherRow, Row, Standing};
+use crate::{Row, Standing};
 
 /// What stands above the columns of figures.
 pub(crate) const FIGURES: [&str; 5] = ["GM best", "GM last", "PM best", "PM last", "worst 10 %"];
