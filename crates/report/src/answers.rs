@@ -56,11 +56,7 @@ pub fn answers(log: &RunLog) -> Vec<Answers> {
     let ended = log.methods.iter().filter_map(|method| {
         let detail = method.detail.as_ref()?;
         let sum = |errors: &Option<Errors>| errors.as_ref().and_then(|e| answered(e, classes));
-        Some(Answers {
-            label: method.info.label.clone(),
-            gm: sum(&detail.gm),
-            pm: sum(&detail.pm),
-        })
+        Some(Answers { label: method.info.label.clone(), gm: sum(&detail.gm), pm: sum(&detail.pm) })
     });
     ended.collect()
 }

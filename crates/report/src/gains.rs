@@ -66,7 +66,8 @@ pub fn gains(log: &RunLog) -> Vec<Gains> {
     let of = |method: &MethodLog| {
         let is_alone = alone.is_some_and(|alone| alone.info.label == method.info.label);
         let last = method.last().map(|(_, last)| last.per_client.as_slice());
-        let detail = method.detail.as_ref().filter(|_| method.info.personal && metric.is_accuracy());
+        let detail =
+            method.detail.as_ref().filter(|_| method.info.personal && metric.is_accuracy());
         Gains {
             label: method.info.label.clone(),
             personal: method.info.personal,

@@ -77,8 +77,11 @@ fn insights(text: &mut String, log: &RunLog) {
     }
     if spectra.iter().any(|course| !course.rounds.is_empty() || !course.terms.is_empty()) {
         let headings: Vec<&str> = ["method"].into_iter().chain(html::spectra::COLUMNS).collect();
-        let rows: Vec<Vec<String>> =
-            spectra.iter().zip(&names).map(|(s, name)| named(name, html::spectra::cells(s))).collect();
+        let rows: Vec<Vec<String>> = spectra
+            .iter()
+            .zip(&names)
+            .map(|(s, name)| named(name, html::spectra::cells(s)))
+            .collect();
         let _ = write!(
             text,
             "\n## Spectra\n\n{}\nD(P‖Q) of the normalised magnitudes of all parameters, personal models \

@@ -23,7 +23,9 @@ pub(crate) fn magnitude(figure: f64) -> String {
         return "0".to_owned();
     }
     match figure.abs().log10().floor() {
-        decade if (0.0..=3.0).contains(&decade) => format!("{figure:.*}", 2 - decade.min(2.0) as usize),
+        decade if (0.0..=3.0).contains(&decade) => {
+            format!("{figure:.*}", 2 - decade.min(2.0) as usize)
+        }
         decade if (-4.0..0.0).contains(&decade) => format!("{figure:.*}", (2.0 - decade) as usize),
         _ => format!("{figure:.2e}"),
     }

@@ -267,13 +267,17 @@ fn notes(entries: &[Entry], rows: &[Row]) -> Vec<String> {
 
 /// How many clients a method leaves worse off than training alone would, if a method tells.
 fn alone_note(entries: &[Entry], rows: &[Row]) -> Option<String> {
-    let found = entries.iter().zip(rows).filter_map(|(entry, row)| Some((entry, row.worse_than_alone?)));
+    let found =
+        entries.iter().zip(rows).filter_map(|(entry, row)| Some((entry, row.worse_than_alone?)));
     let found: Vec<(&Entry, WorseOff)> = found.collect();
     let all = found.first()?.1.clients;
     let alike = found.iter().all(|(_, worse)| worse.clients == all);
-    let told = found.iter().map(|(entry, WorseOff { worse, clients })| match alike {
-        true => format!("{} {worse}", entry.name),
-        false => format!("{} {worse} of {clients}", entry.name),
+    let told = found.iter().map(|(entry, WorseOff { worse, clients })| {
+        if alike {
+            format!("{} {worse}", entry.name)
+        } else {
+            format!("{} {worse} of {clients}", entry.name)
+        }
     });
     let told: Vec<String> = told.collect();
     let of = if alike { format!(", of {}", counted(all, "client")) } else { String::new() };

@@ -11,8 +11,8 @@ use crate::plot::{Axes, Curve, Measure, lines};
 use crate::quantity::counted;
 use crate::{RunLog, rows};
 use axis::Axis;
-pub(super) use course::mean;
 pub(super) use axis::downloaded;
+pub(super) use course::mean;
 use course::{Shown, curves};
 
 /// Evaluations whose figures are also written down.

@@ -85,10 +85,12 @@ fn drawing(division: &Division) -> Drawing {
     let shown = Shown::new(counts, classes.len());
     let mut title = "Training samples by client and class".to_owned();
     if shown.clients.len() < counts.len() {
-        let _ = write!(title, ", {} evenly spaced of {} clients", CLIENTS, count(counts.len() as u64));
+        let _ =
+            write!(title, ", {} evenly spaced of {} clients", CLIENTS, count(counts.len() as u64));
     }
     if shown.rows.len() < classes.len() {
-        let _ = write!(title, ", {} classes in {} rows", count(classes.len() as u64), shown.rows.len());
+        let _ =
+            write!(title, ", {} classes in {} rows", count(classes.len() as u64), shown.rows.len());
     }
     let (rows, columns) = (shown.rows.len(), shown.clients.len());
     let cells: Vec<Vec<f64>> = (0..rows)
@@ -143,7 +145,11 @@ mod tests {
         let shown = Shown::new(&counts, 230);
         assert_eq!((shown.clients.len(), shown.rows.len()), (CLIENTS, 77));
         assert_eq!((shown.clients[0], shown.clients[CLIENTS - 1]), (0, 999));
-        assert_eq!((shown.samples(0, 0), shown.samples(76, 3)), (3, 2), "the last row has two classes");
+        assert_eq!(
+            (shown.samples(0, 0), shown.samples(76, 3)),
+            (3, 2),
+            "the last row has two classes"
+        );
         let ragged = vec![vec![4], vec![]];
         let shown = Shown::new(&ragged, 2);
         assert_eq!((shown.samples(0, 0), shown.samples(1, 0), shown.samples(0, 1)), (4, 0, 0));

@@ -52,7 +52,11 @@ pub(super) fn section(page: &mut String, logs: &[RunLog]) {
     let best = best(&found);
     for (slot, panels) in matrices {
         let open = if Some(slot) == best { " open" } else { "" };
-        let _ = writeln!(page, "<details class=\"method\"{open}><summary>{}</summary>", text(&panels.title));
+        let _ = writeln!(
+            page,
+            "<details class=\"method\"{open}><summary>{}</summary>",
+            text(&panels.title)
+        );
         panels.show(page);
         page.push_str("</details>\n");
     }
@@ -68,7 +72,8 @@ pub(super) fn figures(logs: &[RunLog]) -> Vec<Drawing> {
 
 /// Which method's matrices are shown at once: the one whose personal models are right most often.
 fn best(found: &[Answers]) -> Option<usize> {
-    let accuracy = |answers: &Answers| answers.pm.as_ref().or(answers.gm.as_ref()).map(|a| a.accuracy);
+    let accuracy =
+        |answers: &Answers| answers.pm.as_ref().or(answers.gm.as_ref()).map(|a| a.accuracy);
     let scored = found.iter().enumerate().filter_map(|(place, a)| Some((place, accuracy(a)?)));
     // The first of those that tie.
     scored.max_by(|a, b| a.1.total_cmp(&b.1).then(b.0.cmp(&a.0))).map(|(place, _)| place)
@@ -135,12 +140,15 @@ fn calibration(log: &RunLog, found: &[Answers]) -> Panels {
     Panels {
         name: "calibration".to_owned(),
         title: "Calibration: how often answers are right by how sure they are".to_owned(),
-        panels: reliability(&methods.collect::<Vec<_>>()),
+        plots: reliability(&methods.collect::<Vec<_>>()),
         large: false,
     }
 }
 
-fn sure<'a>(errors: Option<&'a Errors>, answered: Option<&Answered>) -> Option<(&'a [Reliability], f64)> {
+fn sure<'a>(
+    errors: Option<&'a Errors>,
+    answered: Option<&Answered>,
+) -> Option<(&'a [Reliability], f64)> {
     Some((&errors?.reliability, answered?.calibration_error))
 }
 
@@ -153,7 +161,13 @@ fn confusion(log: &RunLog, found: &[Answers]) -> Vec<(usize, Panels)> {
         let Some(detail) = &method.detail else { continue };
         let models = [
             (method.info.generic, "generic model", "averaged PM", &detail.gm, &answers.gm),
-            (method.info.personal, "personal models", "GM on clients' samples", &detail.pm, &answers.pm),
+            (
+                method.info.personal,
+                "personal models",
+                "GM on clients' samples",
+                &detail.pm,
+                &answers.pm,
+            ),
         ];
         let panels = models.into_iter().filter_map(|(own, called, otherwise, errors, answered)| {
             let matrix = errors.as_ref()?.confusion.as_ref()?;
@@ -164,7 +178,7 @@ fn confusion(log: &RunLog, found: &[Answers]) -> Vec<(usize, Panels)> {
         if !panels.is_empty() {
             let name_of_file = format!("confusion-{}", slug(slot, &method.info.label));
             let title = format!("Confusion: {name}");
-            pairs.push((place, Panels { name: name_of_file, title, panels, large: true }));
+            pairs.push((place, Panels { name: name_of_file, title, plots: panels, large: true }));
         }
     }
     pairs
@@ -203,7 +217,10 @@ fn matrix_of(
     let heat = Heat {
         title: (title.to_owned(), format!("{right} % right")),
         slot: Some(slot),
-        says: format!("{title}: {right} % right; most often taken for another: {}", listed(answered)),
+        says: format!(
+            "{title}: {right} % right; most often taken for another: {}",
+            listed(answered)
+        ),
         size: (HALF, 520.0),
         columns: names.clone(),
         axes: ("is", "was answered"),

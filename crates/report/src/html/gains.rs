@@ -65,12 +65,9 @@ pub(super) fn figures(logs: &[RunLog]) -> Vec<Drawing> {
 fn plots(log: &RunLog, found: &[Gains]) -> Vec<Panels> {
     type Of = fn(&Gains) -> Option<&Comparison>;
     let kinds: [(&str, &str, &str, Of); 2] = [
-        (
-            "gains-over-local",
-            "What each client gains over training alone",
-            "alone",
-            |gains| gains.over_local.as_ref(),
-        ),
+        ("gains-over-local", "What each client gains over training alone", "alone", |gains| {
+            gains.over_local.as_ref()
+        }),
         (
             "gains-over-gm",
             "What each client's personal model gains over the generic model",
@@ -90,7 +87,12 @@ fn plots(log: &RunLog, found: &[Gains]) -> Vec<Panels> {
             .collect();
         if !methods.is_empty() {
             let panels = ranked(&methods, other);
-            plots.push(Panels { name: name.to_owned(), title: title.to_owned(), panels, large: false });
+            plots.push(Panels {
+                name: name.to_owned(),
+                title: title.to_owned(),
+                plots: panels,
+                large: false,
+            });
         }
     }
     plots
@@ -106,7 +108,8 @@ fn table(page: &mut String, logs: &[RunLog], found: &[Gains]) {
         columns.push(&over_seeds);
     }
     headings(&mut table, columns.into_iter());
-    let others: Vec<Vec<Gains>> = if several { logs.iter().map(gains).collect() } else { Vec::new() };
+    let others: Vec<Vec<Gains>> =
+        if several { logs.iter().map(gains).collect() } else { Vec::new() };
     for (slot, (gains, name)) in found.iter().zip(names(&rows(&logs[0]))).enumerate() {
         let _ = write!(table, "<tr><th scope=\"row\">{}{}</th>", swatch(slot), text(&name));
         for cell in cells(gains) {
@@ -160,9 +163,10 @@ fn seeds(runs: &[Vec<Gains>], label: &str) -> String {
         Some(gains.over_local.as_ref()?.worse_share)
     });
     let shares: Vec<f64> = shares.collect();
-    let (Some(low), Some(high)) =
-        (shares.iter().copied().min_by(f64::total_cmp), shares.iter().copied().max_by(f64::total_cmp))
-    else {
+    let (Some(low), Some(high)) = (
+        shares.iter().copied().min_by(f64::total_cmp),
+        shares.iter().copied().max_by(f64::total_cmp),
+    ) else {
         return "–".to_owned();
     };
     let mean = shares.iter().sum::<f64>() / shares.len() as f64;

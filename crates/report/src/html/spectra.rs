@@ -30,7 +30,7 @@ pub(super) fn section(page: &mut String, logs: &[RunLog]) {
         apart(page, logs, &courses);
     }
     let shares = term_panels(log, &courses);
-    if !shares.panels.is_empty() {
+    if !shares.plots.is_empty() {
         page.push_str(
             "<p class=\"caption\">The term itself: the line is the mean objective of a phase (the mean over \
              clients and steps, terms included), the filled part below it what the method's own terms added. \
@@ -76,7 +76,9 @@ fn apart(page: &mut String, logs: &[RunLog], courses: &[SpectralCourse]) {
         listed(&clients)
     );
     page.push_str("<div class=\"trio\">\n");
-    courses_over_rounds(logs).iter().for_each(|drawing| drawing.show(page));
+    for drawing in courses_over_rounds(logs) {
+        drawing.show(page);
+    }
     page.push_str("</div>\n");
     table(page, &logs[0], courses);
 }
@@ -106,9 +108,12 @@ const OVER_ROUNDS: [(&str, &str, &str, Of); 3] = [
         "D",
         |apart| apart.low_divergence,
     ),
-    ("model-distance", "Relative distance of the models", "‖w_p − w_G‖ / ‖w_G‖", |apart| {
-        apart.distance
-    }),
+    (
+        "model-distance",
+        "Relative distance of the models",
+        "‖w_p − w_G‖ / ‖w_G‖",
+        |apart| apart.distance,
+    ),
 ];
 
 fn courses_over_rounds(logs: &[RunLog]) -> Vec<Drawing> {
@@ -174,7 +179,8 @@ pub(crate) const COLUMNS: [&str; 5] = [
 pub(crate) fn cells(course: &SpectralCourse) -> Vec<String> {
     let or_dash = |figure: Option<String>| figure.unwrap_or_else(|| "–".to_owned());
     let last = |of: Of| or_dash(course.last().map(|apart| magnitude(of(apart))));
-    let share = |phase| or_dash(course.term_share(phase).map(|share| format!("{} %", percent(share))));
+    let share =
+        |phase| or_dash(course.term_share(phase).map(|share| format!("{} %", percent(share))));
     let mut cells: Vec<String> = OVER_ROUNDS.map(|(_, _, _, of)| last(of)).to_vec();
     cells.extend([share(Phase::Shared), share(Phase::Personal)]);
     cells
@@ -202,7 +208,9 @@ fn table(page: &mut String, log: &RunLog, courses: &[SpectralCourse]) {
 fn term_panels(log: &RunLog, courses: &[SpectralCourse]) -> Panels {
     let mut panels = Vec::new();
     for (slot, (course, name)) in courses.iter().zip(names(&rows(log))).enumerate() {
-        for (phase, called) in [(Phase::Shared, "shared phase"), (Phase::Personal, "personal phase")] {
+        for (phase, called) in
+            [(Phase::Shared, "shared phase"), (Phase::Personal, "personal phase")]
+        {
             let of_phase = course.terms.iter().filter(|term| term.phase == phase);
             let of_phase: Vec<TermShare> = of_phase.copied().collect();
             panels.extend(terms(&format!("{name}, {called}"), slot, &of_phase));
@@ -211,7 +219,7 @@ fn term_panels(log: &RunLog, courses: &[SpectralCourse]) -> Panels {
     Panels {
         name: "terms".to_owned(),
         title: "What the methods' own terms add to the loss".to_owned(),
-        panels,
+        plots: panels,
         large: false,
     }
 }

@@ -2,9 +2,9 @@
 
 use std::fmt::Write;
 
+use super::colour;
 use super::panel::{Frame, PANEL, Panel, heading};
 use super::scale::Scale;
-use super::colour;
 use crate::html::text;
 use crate::quantity::{counted, percent, signed};
 use crate::{ClientGain, Comparison};

@@ -4,9 +4,9 @@ use std::fmt::Write;
 
 use formant_runtime::event::Reliability;
 
+use super::colour;
 use super::panel::{Frame, PANEL, Panel, heading, legend};
 use super::scale::Scale;
-use super::colour;
 use crate::quantity::{count, percent};
 
 const HEIGHT: f64 = 270.0;
@@ -30,20 +30,23 @@ pub(crate) struct Sure<'a> {
 pub(crate) fn reliability(methods: &[Sure<'_>]) -> Vec<Panel> {
     let mut panels: Vec<Panel> = methods.iter().map(panel).collect();
     if !panels.is_empty() {
-        let dot = |class: &str| format!("<g class=\"s0\"><circle class=\"{class}\" cx=\"12\" r=\"5\"/></g>");
+        let dot = |class: &str| {
+            format!("<g class=\"s0\"><circle class=\"{class}\" cx=\"12\" r=\"5\"/></g>")
+        };
         let marks = [
             (dot("sure"), "personal models (PM)"),
             (dot("ring"), "generic model (GM)"),
             ("<path class=\"even\" d=\"M0 0H24\"/>".to_owned(), "as sure as right"),
+            (String::new(), "Up: right answers, %."),
             (String::new(), "Larger dots: more answers."),
         ];
-        panels.push(legend(&marks, HEIGHT));
+        panels.push(legend(&marks));
     }
     panels
 }
 
 fn panel(method: &Sure<'_>) -> Panel {
-    let right = PANEL - 8.0;
+    let right = PANEL - 14.0;
     let x = Scale::linear(0.0, 1.0, LEFT, right);
     let y = Scale::linear(0.0, 1.0, BASE, TOP);
     let frame = Frame { x, y, left: LEFT, right, base: BASE };
@@ -58,15 +61,17 @@ fn panel(method: &Sure<'_>) -> Panel {
     frame.rows(&mut body, &ticks);
     frame.columns(&mut body, &ticks);
     let even = frame.path([(0.0, 0.0), (1.0, 1.0)].into_iter());
-    let _ = write!(body, "<path class=\"even\" d=\"{even}\"/><g class=\"{}\">", colour(method.slot));
+    let _ =
+        write!(body, "<path class=\"even\" d=\"{even}\"/><g class=\"{}\">", colour(method.slot));
     for (model, class, called) in [(&method.gm, "ring", "GM"), (&method.pm, "sure", "PM")] {
         if let Some((bins, _)) = model {
             dots(&mut body, &frame, bins, class, called);
         }
     }
     body.push_str("</g>");
-    frame.caption(&mut body, 34.0, "confidence, % (up: share of right answers, %)");
-    let says = format!("{}: how often answers are right by how sure they are. {figures}", method.name);
+    frame.caption(&mut body, 34.0, "confidence, %");
+    let says =
+        format!("{}: how often answers are right by how sure they are. {figures}", method.name);
     Panel::new(PANEL, HEIGHT, says, body)
 }
 

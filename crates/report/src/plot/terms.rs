@@ -2,9 +2,9 @@
 
 use std::fmt::Write;
 
+use super::colour;
 use super::panel::{Frame, PANEL, Panel, heading};
 use super::scale::{Scale, round_step};
-use super::colour;
 use crate::TermShare;
 use crate::quantity::percent;
 

@@ -100,7 +100,9 @@ fn without_local_the_page_says_how_to_get_it() {
     assert_well_formed(&page);
     assert!(page.contains("name = &quot;local&quot;"));
     let alone = html_of(&log_of_one("local"));
-    assert!(alone.contains("nothing to compare it with") && !alone.contains("name = &quot;local&quot;"));
+    assert!(
+        alone.contains("nothing to compare it with") && !alone.contains("name = &quot;local&quot;")
+    );
     let nothing = html_of(&log(&[started(vec![method("a", "A", true, true)], 3, 1)]));
     for title in ["Who gains", "Errors and calibration", "Spectra"] {
         assert!(!nothing.contains(title), "{title}: there is nothing to tell yet");

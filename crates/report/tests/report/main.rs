@@ -7,8 +7,8 @@
 )]
 
 mod damage;
-mod insights;
 mod frame;
+mod insights;
 mod pages;
 mod reading;
 mod synthetic;

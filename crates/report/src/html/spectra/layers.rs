@@ -20,7 +20,7 @@ const CLIENTS: usize = 6;
 
 pub(super) fn section(page: &mut String, log: &RunLog) {
     let gap = gap(log);
-    if !gap.panels.is_empty() {
+    if !gap.plots.is_empty() {
         page.push_str(
             "<p class=\"caption\">Where personal models leave the generic one: for every tensor (a row, the \
              input above) and every band of frequencies (low ones at the left), how much the PMs' magnitudes \
@@ -44,7 +44,11 @@ pub(super) fn section(page: &mut String, log: &RunLog) {
     let shown = shown(log, &spectra);
     for (slot, panels) in spectra {
         let open = if Some(slot) == shown { " open" } else { "" };
-        let _ = writeln!(page, "<details class=\"method\"{open}><summary>{}</summary>", text(&panels.title));
+        let _ = writeln!(
+            page,
+            "<details class=\"method\"{open}><summary>{}</summary>",
+            text(&panels.title)
+        );
         panels.show(page);
         page.push_str("</details>\n");
     }
@@ -67,7 +71,7 @@ fn shown(log: &RunLog, spectra: &[(usize, Panels)]) -> Option<usize> {
 /// The last evaluation of which the tensors are known.
 fn at_last(method: &MethodLog) -> Option<(&Spectra, &[LayerSpectrum])> {
     let known = method.spectra.values().rev().filter(|spectra| spectra.round > 0);
-    known.filter_map(|spectra| Some((spectra, spectra.gm.as_deref()?))).next()
+    known.find_map(|spectra| Some((spectra, spectra.gm.as_deref()?)))
 }
 
 /// How much personal models' bands differ from the generic model's: `|ln|` of the ratio, the mean over clients.
@@ -98,7 +102,8 @@ fn gap(log: &RunLog) -> Panels {
     let found: Vec<_> = found
         .filter_map(|(slot, (method, name))| Some((slot, name, differences(method)?)))
         .collect();
-    let mut all: Vec<f64> = found.iter().flat_map(|(_, _, (_, rows))| rows.iter().flatten()).copied().collect();
+    let mut all: Vec<f64> =
+        found.iter().flat_map(|(_, _, (_, rows))| rows.iter().flatten()).copied().collect();
     all.sort_by(f64::total_cmp);
     // A few bands of short tensors differ wildly; they must not make everything else pale.
     let most = all.get(all.len() * 97 / 100).copied().unwrap_or(0.0);
@@ -134,7 +139,7 @@ fn gap(log: &RunLog) -> Panels {
         name: "spectral-differences".to_owned(),
         title: "Where personal models' spectra leave the generic model's, by layer and frequency"
             .to_owned(),
-        panels: panels.collect(),
+        plots: panels.collect(),
         large: false,
     }
 }
@@ -154,13 +159,15 @@ fn spectra(log: &RunLog) -> Vec<(usize, Panels)> {
         let clients: Vec<usize> =
             last.clients.iter().take(CLIENTS).map(|client| client.client).collect();
         panels.push(bands_legend(slot, &format!("({})", listed(&clients))));
-        let some = match places.len() < gm.len() {
-            true => format!(", {} of {} tensors", places.len(), gm.len()),
-            false => String::new(),
+        let some = if places.len() < gm.len() {
+            format!(", {} of {} tensors", places.len(), gm.len())
+        } else {
+            String::new()
         };
-        let title = format!("Spectra of {name} before training and after round {}{some}", last.round);
+        let title =
+            format!("Spectra of {name} before training and after round {}{some}", last.round);
         let name = format!("spectra-{}", slug(slot, &method.info.label));
-        found.push((slot, Panels { name, title, panels, large: false }));
+        found.push((slot, Panels { name, title, plots: panels, large: false }));
     }
     found
 }
@@ -188,16 +195,16 @@ fn panel(
     let mut lines = Vec::new();
     if let Some(first) = before.and_then(|layers| layers.get(place)) {
         let who = "before training".to_owned();
-        lines.push(Bands { who, kind: Kind::Before, bands: &first.bands });
+        lines.push(Bands { who, kind: Kind::Before, magnitudes: &first.bands });
     }
     for client in last.clients.iter().take(CLIENTS) {
         if let Some(own) = client.layers.as_ref().and_then(|layers| layers.get(place)) {
             let who = format!("client {}", client.client);
-            lines.push(Bands { who, kind: Kind::Personal, bands: &own.bands });
+            lines.push(Bands { who, kind: Kind::Personal, magnitudes: &own.bands });
         }
     }
     let who = "generic model".to_owned();
-    lines.push(Bands { who, kind: Kind::Generic, bands: &layer.bands });
+    lines.push(Bands { who, kind: Kind::Generic, magnitudes: &layer.bands });
     bands(&layer.layer, slot, &lines)
 }
 

@@ -33,7 +33,9 @@ pub(crate) fn methods(others: usize) -> Vec<MethodInfo> {
         method("ditto", "Ditto", true, true),
         method("scd", "SCD", true, true),
     ];
-    methods.extend((0..others).map(|id| method(&format!("m{id}"), &format!("Method {id}"), true, true)));
+    methods.extend(
+        (0..others).map(|id| method(&format!("m{id}"), &format!("Method {id}"), true, true)),
+    );
     methods
 }
 
@@ -74,7 +76,9 @@ fn one(events: &mut Vec<Event>, place: usize, info: &MethodInfo, size: Size) {
     for done in 0..=size.rounds {
         if done > 0 {
             let loss = 2.0 / (done as f64).sqrt();
-            events.extend(round(label, done, 2, Some(loss)).into_iter().map(|event| with_term(event, place)));
+            events.extend(
+                round(label, done, 2, Some(loss)).into_iter().map(|event| with_term(event, place)),
+            );
         }
         let gained = done as f64 / size.rounds as f64;
         let accuracy = |client: usize| {
@@ -85,7 +89,11 @@ fn one(events: &mut Vec<Event>, place: usize, info: &MethodInfo, size: Size) {
             clock: None,
             method: label.to_owned(),
             round: done,
-            gm: Some(Score { accuracy: 0.4 + 0.5 * gained, loss: Some(1.0), further: BTreeMap::new() }),
+            gm: Some(Score {
+                accuracy: 0.4 + 0.5 * gained,
+                loss: Some(1.0),
+                further: BTreeMap::new(),
+            }),
             gm_candidates: Vec::new(),
             pm: Some(PersonalScore {
                 weighted: 0.9,
@@ -103,7 +111,9 @@ fn one(events: &mut Vec<Event>, place: usize, info: &MethodInfo, size: Size) {
         round: size.rounds,
         gm: Some(errors(place, size.classes, 400)),
         pm: Some(errors(place + 20, size.classes, 200)),
-        gm_on_clients: (0..size.clients).map(|id| Some(0.7 + 0.25 * noise(id, place + 99))).collect(),
+        gm_on_clients: (0..size.clients)
+            .map(|id| Some(0.7 + 0.25 * noise(id, place + 99)))
+            .collect(),
     }));
     events.push(finished(label, size.rounds, 12.0, None));
 }
@@ -148,7 +158,7 @@ fn spectra(label: &str, place: usize, done: usize, personal: bool, size: Size) -
     let whole = done == 0 || done == size.rounds;
     let layers = |seed: usize, spread: f64| -> Vec<LayerSpectrum> {
         let layer = |layer: usize| {
-            let bands = if layer % 2 == 0 { 24 } else { 4 };
+            let bands = if layer.is_multiple_of(2) { 24 } else { 4 };
             let grown = done as f64 / size.rounds as f64;
             let band = |band: usize| {
                 let low = (1.0 - band as f64 / f64::from(bands)).powi(3);
