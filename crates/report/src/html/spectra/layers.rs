@@ -70,7 +70,7 @@ fn shown(log: &RunLog, spectra: &[(usize, Panels)]) -> Option<usize> {
 
 /// The last evaluation of which the tensors are known.
 fn at_last(method: &MethodLog) -> Option<(&Spectra, &[LayerSpectrum])> {
-    let known = method.spectra.values().rev().filter(|spectra| spectra.round > 0);
+    let mut known = method.spectra.values().rev().filter(|spectra| spectra.round > 0);
     known.find_map(|spectra| Some((spectra, spectra.gm.as_deref()?)))
 }
 
