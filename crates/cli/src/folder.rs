@@ -40,13 +40,7 @@ pub(crate) fn check_empty(folder: &Path, remedy: &str) -> anyhow::Result<()> {
 /// Makes the run folder (without a choice, `runs/NAME-TIME`) and puts the experiment into it.
 /// Whoever creates that file owns the folder, however many start in the same moment.
 pub(crate) fn claim(chosen: Option<PathBuf>, experiment: &Experiment) -> anyhow::Result<PathBuf> {
-    let folder = match chosen {
-        Some(folder) => {
-            files::create_folder(&folder)?;
-            folder
-        }
-        None => fresh(Path::new("runs"), &experiment.name)?,
-    };
+    let folder = make(chosen, &experiment.name)?;
     let text = toml::to_string(&experiment.to_table()).context("cannot write the experiment")?;
     let path = folder.join(EXPERIMENT_FILE);
     let written = File::create_new(&path).and_then(|mut file| file.write_all(text.as_bytes()));
@@ -57,12 +51,45 @@ pub(crate) fn claim(chosen: Option<PathBuf>, experiment: &Experiment) -> anyhow:
     }
 }
 
+/// Makes the folder that was chosen, or `runs/NAME-TIME`.
+pub(crate) fn make(chosen: Option<PathBuf>, name: &str) -> anyhow::Result<PathBuf> {
+    let Some(folder) = chosen else { return fresh(Path::new("runs"), name) };
+    files::create_folder(&folder)?;
+    Ok(folder)
+}
+
+/// The experiment of a run that has ended.
+pub(crate) fn finished_experiment(
+    run_dir: &Path,
+    overrides: &[Override],
+    zoo: &Zoo,
+) -> anyhow::Result<Experiment> {
+    let experiment = experiment_of(run_dir, overrides, zoo)?;
+    if Checkpoint::read(run_dir)?.is_none_or(|c| c.method < experiment.methods.len()) {
+        bail!(
+            "the run in {} has not ended\nhint: go on with it by `formant run --resume {}`",
+            run_dir.display(),
+            pasteable(run_dir)
+        );
+    }
+    Ok(experiment)
+}
+
 /// The experiment of a run that is to go on.
 pub(crate) fn resumed_experiment(
     run_dir: &Path,
     overrides: &[Override],
     zoo: &Zoo,
 ) -> anyhow::Result<Experiment> {
+    let experiment = experiment_of(run_dir, overrides, zoo)?;
+    // Asked here already, because reading the data may take long.
+    if Checkpoint::read(run_dir)?.is_some_and(|c| c.method >= experiment.methods.len()) {
+        return Err(RuntimeError::Complete { path: run_dir.into() }.into());
+    }
+    Ok(experiment)
+}
+
+fn experiment_of(run_dir: &Path, overrides: &[Override], zoo: &Zoo) -> anyhow::Result<Experiment> {
     let path = run_dir.join(EXPERIMENT_FILE);
     if !path.exists() {
         bail!(
@@ -70,13 +97,7 @@ pub(crate) fn resumed_experiment(
             run_dir.display()
         );
     }
-    let experiment =
-        Experiment::read(&path, overrides, zoo).with_context(|| path.display().to_string())?;
-    // Asked here already, because reading the data may take long.
-    if Checkpoint::read(run_dir)?.is_some_and(|c| c.method >= experiment.methods.len()) {
-        return Err(RuntimeError::Complete { path: run_dir.into() }.into());
-    }
-    Ok(experiment)
+    Experiment::read(&path, overrides, zoo).with_context(|| path.display().to_string())
 }
 
 fn holds_a_run(folder: &Path) -> anyhow::Error {

@@ -14,8 +14,10 @@
 //! }
 //! ```
 
+mod adapt;
 mod args;
 mod cert;
+mod compare;
 mod data;
 mod data_export;
 mod data_get;
@@ -35,6 +37,8 @@ mod progress;
 mod ranking;
 mod report;
 mod run;
+mod runs;
+mod series;
 mod serve;
 mod service;
 mod speedup;
@@ -67,10 +71,12 @@ fn run_command(command: Command, zoo: &Zoo) -> anyhow::Result<ExitCode> {
         Command::Export(args) => export_model::export(&args),
         Command::Predict(args) => predict::predict(&args),
         Command::Evaluate(args) => evaluate::evaluate(&args),
+        Command::Adapt(args) => adapt::adapt(&args, zoo),
         Command::Report(args) => report::report(&args),
         Command::Speedup(args) => speedup::speedup(&args, zoo),
         Command::Devices(args) => devices::devices(&args, zoo),
-        Command::Compare(args) => report::compare(&args),
+        Command::Compare(args) => compare::compare(&args),
+        Command::Runs(args) => runs::runs(&args),
         Command::Methods(args) => list::methods(&args, zoo),
         Command::Networks(args) => list::networks(&args),
         Command::Data(args) => data::data(args, zoo),

@@ -3,6 +3,7 @@
 //! ```text
 //! RUN/models/<method>/generic.safetensors         after the last round
 //!                     generic-best.safetensors    of the evaluation in which it scored best
+//!                     broadcast.bin               for newcomers, where that is more than the generic model
 //!                     personal/<client>.safetensors
 //! STATE/generic.safetensors                       of the newest round
 //!       personal.safetensors                      at a client
@@ -18,6 +19,8 @@ pub const MODELS: &str = "models";
 pub const GENERIC: &str = "generic.safetensors";
 /// The generic model of the best evaluation.
 pub const BEST: &str = "generic-best.safetensors";
+/// What clients would get after the last round, if that is not the generic model.
+pub const BROADCAST: &str = "broadcast.bin";
 /// The folder of a method's personal models.
 pub const PERSONAL: &str = "personal";
 /// The personal model in a client's state folder.

@@ -16,6 +16,7 @@ mod adam;
 mod augment;
 #[doc(hidden)]
 pub mod bench;
+mod confusion;
 mod cpu;
 mod engine;
 mod error;
@@ -39,6 +40,7 @@ pub mod vector;
 
 pub use adam::Adam;
 pub use augment::{Augmentation, Augmenter, Draw, Misfit, Selection};
+pub use confusion::Confusion;
 pub use cpu::{Cpu, CpuWorker};
 pub use engine::{
     BatchPlan, Batches, Descent, EVALUATION_BATCH, Engine, Meter, Patience, Phase, Worker,
@@ -60,6 +62,8 @@ pub use optimiser::{Memory, Moments, Optimiser, Rule};
 pub use rng::{Rng, Stream};
 pub use samples::{Normalisation, Raw, Samples};
 pub use shape::{Shape, Size};
-pub use spectral::{Form, Length, Scope, SpectralDivergence, Spectrum};
+pub use spectral::{
+    Form, Length, Scope, SpectralBands, SpectralComparison, SpectralDivergence, Spectrum,
+};
 pub use tally::{Detail, Tally, probabilities};
 pub use term::{Differentiable, Linear, Proximal};

@@ -87,6 +87,14 @@ pub enum ReportError {
         /// The seed.
         seed: u64,
     },
+    /// A baseline that no run has.
+    #[error("there is no method \"{name}\" to compare with; the runs have {known}")]
+    UnknownBaseline {
+        /// What was asked for.
+        name: String,
+        /// The labels that there are.
+        known: String,
+    },
     /// A line is not as it was written, or not where.
     #[error(
         "{}, line {line}: {broken}; restore the log from a copy, or run the experiment again",

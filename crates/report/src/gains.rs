@@ -20,16 +20,16 @@ pub struct Gains {
     pub generic: bool,
     /// Against training alone, at the last evaluation of both; absent without a method `local`, and for it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub over_local: Option<Comparison>,
+    pub over_local: Option<Gained>,
     /// Against the generic model on the same client's samples; absent without personal models, before the
     /// method has ended, and if the run's first metric is not accuracy.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub over_gm: Option<Comparison>,
+    pub over_gm: Option<Gained>,
 }
 
 /// Two models of every client beside each other.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Comparison {
+pub struct Gained {
     /// The clients of whom both are scored, in client order.
     pub clients: Vec<ClientGain>,
     /// Mean over these clients.
@@ -74,10 +74,10 @@ pub fn gains(log: &RunLog) -> Vec<Gains> {
             generic: method.info.generic,
             over_local: scores
                 .filter(|_| !is_alone)
-                .and_then(|scores| Comparison::new(last?, scores, sign)),
+                .and_then(|scores| Gained::new(last?, scores, sign)),
             over_gm: detail.and_then(|detail| {
                 let then = method.evaluations.get(&detail.round)?;
-                Comparison::new(&then.per_client, &detail.gm_on_clients, sign)
+                Gained::new(&then.per_client, &detail.gm_on_clients, sign)
             }),
         }
     };
@@ -89,7 +89,7 @@ pub(crate) fn alone(log: &RunLog) -> Option<&MethodLog> {
     log.methods.iter().find(|method| method.info.name == ALONE)
 }
 
-impl Comparison {
+impl Gained {
     fn new(pm: &[Option<f64>], other: &[Option<f64>], sign: f64) -> Option<Self> {
         let both = pm.iter().zip(other).enumerate();
         let clients: Vec<ClientGain> = both
@@ -132,18 +132,18 @@ mod tests {
     fn a_client_without_both_scores_is_not_compared() {
         let pm = [Some(0.9), None, Some(0.5), Some(0.7)];
         let other = [Some(0.8), Some(0.1), Some(0.6), None, Some(1.0)];
-        let found = Comparison::new(&pm, &other, 1.0).unwrap();
+        let found = Gained::new(&pm, &other, 1.0).unwrap();
         let ids: Vec<usize> = found.clients.iter().map(|client| client.client).collect();
         assert_eq!(ids, [0, 2]);
         assert_eq!((found.worse, found.worse_share), (1, 0.5));
         assert!(found.mean.abs() < 1e-12 && (found.worst_decile + 0.1).abs() < 1e-12);
         assert_eq!(found.ranked()[0].client, 0);
-        assert!(Comparison::new(&[None], &other, 1.0).is_none());
+        assert!(Gained::new(&[None], &other, 1.0).is_none());
     }
 
     #[test]
     fn of_an_error_less_is_a_gain() {
-        let found = Comparison::new(&[Some(0.1)], &[Some(0.3)], -1.0).unwrap();
+        let found = Gained::new(&[Some(0.1)], &[Some(0.3)], -1.0).unwrap();
         assert!((found.mean - 0.2).abs() < 1e-12);
         assert_eq!(found.worse, 0);
     }

@@ -12,11 +12,13 @@ mod division;
 mod drawing;
 pub(crate) mod errors;
 pub(crate) mod gains;
+mod newcomers;
 mod panels;
 mod reproduce;
 mod results;
 mod schedule;
 mod setup;
+mod significance;
 mod sizes;
 pub(crate) mod spectra;
 
@@ -56,7 +58,11 @@ const SECTIONS: &[Section] = &[
         title: "Results",
         parts: &[Part { section: results::section, figures: none }],
     },
-    // Significance: which differences exceed the noise.
+    Section {
+        id: "significance",
+        title: "Who is ahead",
+        parts: &[Part { section: significance::section, figures: significance::figures }],
+    },
     Section {
         id: "curves",
         title: "Learning curves",
@@ -72,7 +78,11 @@ const SECTIONS: &[Section] = &[
         title: "Client by client",
         parts: &[Part { section: clients::section, figures: clients::figures }],
     },
-    // Newcomers.
+    Section {
+        id: "newcomers",
+        title: "Newcomers",
+        parts: &[Part { section: newcomers::section, figures: newcomers::figures }],
+    },
     Section {
         id: "errors",
         title: "Errors and calibration",

@@ -20,6 +20,10 @@
 //! ```
 
 mod answers;
+mod bootstrap;
+mod compare;
+mod differences;
+mod entrant;
 mod error;
 mod files;
 mod gains;
@@ -27,6 +31,8 @@ mod html;
 mod insight;
 mod log;
 mod markdown;
+mod newcomers;
+mod paired;
 mod plot;
 mod quantity;
 mod scoreboard;
@@ -38,18 +44,26 @@ mod table;
 mod timeline;
 
 pub use answers::{Answered, Answers, Confusion, answers};
+pub use bootstrap::Interval;
+pub use compare::{Comparison, Group, GroupRow, Problem, compare, comparison_table};
+pub use differences::difference_table;
 pub use error::ReportError;
-pub use files::write_reports;
-pub use gains::{ClientGain, Comparison, Gains, gains};
+pub use files::{write_reports, write_series_reports};
+pub use gains::{ClientGain, Gained, Gains, gains};
 pub use html::{Figure, figures, html, html_of};
 pub use insight::{Divided, Insight, insight};
 pub use log::{
     Activity, Evaluation, Failure, Finish, Further, MethodLog, Models, PhaseTotals, RefusedUpload,
     RoundLog, RunLog,
 };
-pub use markdown::markdown;
+pub use markdown::{markdown, series_markdown};
+pub use newcomers::{EpochRow, NewcomerEntry, NewcomerRow, newcomer_svg, newcomer_table};
+pub use paired::{
+    Contest, ContestEntry, Difference, RESAMPLES, Significance, Standing, Standings, Which, covers,
+    significance,
+};
 pub use seeds::{FurtherSeedRow, SeedRow, Spread, over_seeds, seed_table};
 pub use spectra::{Apart, SpectralCourse, TermShare, spectral_courses};
-pub use summary::{CandidateRow, FurtherRow, Row, WorseOff, rows};
+pub use summary::{CandidateRow, FurtherRow, Row, WorseOff, rows, unranked};
 pub use table::table;
 pub use timeline::{Timeline, timeline_svg, timeline_text};

@@ -14,10 +14,11 @@ use std::path::Path;
 
 use formant_runtime::Checkpoint;
 use formant_runtime::event::{
-    Detailed, MethodInfo, Metric, Phase, Ready, RunStarted, Runtime, Span, Spectra,
+    Adapted, Detailed, MethodInfo, Metric, Phase, Ready, RunStarted, Runtime, Span, Spectra,
 };
 
 use crate::ReportError;
+use reader::Depth;
 
 /// A run as far as its log goes.
 #[derive(Debug, Clone, PartialEq)]
@@ -45,6 +46,8 @@ pub struct MethodLog {
     pub spectra: BTreeMap<usize, Spectra>,
     /// Where its last models err, if it has ended.
     pub detail: Option<Detailed>,
+    /// What clients came to that joined when training was over, in each way.
+    pub newcomers: Vec<Adapted>,
     /// The models that were kept of it, if any.
     pub models: Option<Models>,
     /// Uploads that were refused, in the order in which they were.
@@ -216,6 +219,16 @@ impl RunLog {
     /// [`RunLog::truncated`]), and a run may be unfinished. Everything else that does not belong is
     /// refused with its line.
     pub fn read(file: &Path) -> Result<Self, ReportError> {
+        Self::open(file, Depth::All)
+    }
+
+    /// The same without what single clients did in a round, which is most of a log: scores and how far the run
+    /// is. Every line is checked all the same.
+    pub fn skim(file: &Path) -> Result<Self, ReportError> {
+        Self::open(file, Depth::Scores)
+    }
+
+    fn open(file: &Path, depth: Depth) -> Result<Self, ReportError> {
         let opened = File::open(file).map_err(|source| match source.kind() {
             io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => {
                 ReportError::Absent { file: file.to_owned() }
@@ -223,7 +236,7 @@ impl RunLog {
             _ => ReportError::Unreadable { file: file.to_owned(), line: 1, source },
         })?;
         let length = opened.metadata().map_or(u64::MAX, |metadata| metadata.len());
-        let log = Self::from_reader(file, BufReader::new(opened))?;
+        let log = reader::read(file, BufReader::new(opened), depth)?;
         // Every line has a check, but only the checkpoint knows how many there were.
         let checkpoint = file.parent().and_then(|folder| Checkpoint::read(folder).ok().flatten());
         match checkpoint.map(|checkpoint| checkpoint.log.bytes) {
@@ -243,7 +256,7 @@ impl RunLog {
     /// assert!(matches!(refused, Err(ReportError::Empty { .. })));
     /// ```
     pub fn from_reader(file: &Path, lines: impl BufRead) -> Result<Self, ReportError> {
-        reader::read(file, lines)
+        reader::read(file, lines, Depth::All)
     }
 }
 
@@ -255,6 +268,7 @@ impl MethodLog {
             rounds: BTreeMap::new(),
             spectra: BTreeMap::new(),
             detail: None,
+            newcomers: Vec::new(),
             models: None,
             refusals: Vec::new(),
             finish: None,
@@ -309,6 +323,7 @@ impl MethodLog {
         self.spectra.split_off(&round);
         self.detail = None;
         self.refusals.retain(|refused| refused.round < round);
+        self.newcomers.clear();
         self.models = None;
         self.finish = None;
     }

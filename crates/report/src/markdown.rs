@@ -6,7 +6,10 @@ use crate::quantity::{one_line, percent};
 use crate::scoreboard::{FURTHER_READING, names, reading};
 use crate::setting::Fingerprint;
 use crate::table::grid;
-use crate::{Insight, RunLog, html, insight, rows, setting, table};
+use crate::{
+    Insight, ReportError, RunLog, difference_table, html, insight, over_seeds, rows, seed_table,
+    setting, significance, table,
+};
 
 /// The report for `report.md`: setting, results, and how to get them again.
 pub fn markdown(log: &RunLog) -> String {
@@ -94,6 +97,36 @@ fn insights(text: &mut String, log: &RunLog) {
 fn named(name: &str, cells: Vec<String>) -> Vec<String> {
     std::iter::once(name.to_owned()).chain(cells).collect()
 }
+/// The report for `report.md` of one experiment with several seeds: setting, means, differences, and each run.
+pub fn series_markdown(logs: &[RunLog]) -> Result<String, ReportError> {
+    let (rows, found) = (over_seeds(logs)?, significance(logs, None)?);
+    let Some(first) = logs.first() else { return Ok(String::new()) };
+    let mut text = format!("# {}\n\n## Setting\n\n", escaped(&first.started.name));
+    let seeds: Vec<String> = found.seeds.iter().map(u64::to_string).collect();
+    let _ = writeln!(text, "- seeds: {}", seeds.join(", "));
+    for (name, value) in setting::facts(first).iter().filter(|(name, _)| !OF_ONE_RUN.contains(name))
+    {
+        let _ = writeln!(text, "- {name}: {}", escaped(value));
+    }
+    let (table, covers) = (seed_table(&rows), escaped(&found.covers));
+    let read = reading(first.started.metrics.first());
+    let _ = writeln!(
+        text,
+        "\n## Results\n\n{table}\n{read} Mean ± standard deviation over the seeds: {covers}."
+    );
+    let differences = difference_table(&found.contests);
+    if !differences.is_empty() {
+        let _ = writeln!(text, "\n## Who is ahead\n{differences}");
+    }
+    let unfinished = logs.iter().filter(|log| log.seconds.is_none()).count();
+    if unfinished > 0 {
+        let _ = writeln!(text, "\n> {unfinished} of {} runs have not finished.", logs.len());
+    }
+    Ok(text)
+}
+
+/// Facts that differ from seed to seed.
+const OF_ONE_RUN: [&str; 3] = ["seed", "wall time", "models"];
 
 /// A text on one line in which nothing is markup.
 pub(crate) fn escaped(text: &str) -> String {

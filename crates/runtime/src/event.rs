@@ -9,9 +9,11 @@
 //! - Format 3: what is not known is absent. Before, a figure that was not a number was `null`, and a
 //!   server's log had an empty fingerprint and clients without samples. All three are read.
 
+mod adaptation;
 mod insight;
 mod score;
 
+pub use adaptation::{Adapted, Approach};
 pub use insight::{ClientSpectra, Detailed, Division, Errors, LayerSpectrum, Reliability, Spectra};
 pub use score::{Candidate, Evaluated, PersonalScore, Score, finite};
 
@@ -153,6 +155,8 @@ pub enum Event {
     Spectra(Spectra),
     /// Where a method's last models err.
     Detailed(Detailed),
+    /// Clients that joined when training was over have personal models.
+    Adapted(Adapted),
     /// A method's models were written to `models/`, in a folder named by its label.
     ModelsKept {
         /// The method's label.

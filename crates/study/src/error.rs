@@ -55,6 +55,30 @@ pub enum StudyError {
         /// The folder.
         path: PathBuf,
     },
+    /// Seeds that are none.
+    #[error(
+        "`--seeds {text}`: {why}\nhint: --seeds 5 runs five from the experiment's own on, --seeds 1,2,7 these"
+    )]
+    Seeds {
+        /// What was given.
+        text: String,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// A series' manifest that cannot be read.
+    #[error("{path} cannot be read: {found}\nhint: restore it, or name the runs in the folder one by one", path = path.display())]
+    BadSeries {
+        /// The manifest.
+        path: PathBuf,
+        /// What is wrong with it.
+        found: String,
+    },
+    /// A folder that is not there, or is none.
+    #[error("{path} is no folder\nhint: name the folder that holds your run folders; `formant run` puts them into runs", path = path.display())]
+    NoFolder {
+        /// What was named.
+        path: PathBuf,
+    },
     /// Targets that no accuracy can reach, or none at all.
     #[error("--targets takes accuracies between 0 and 1\nhint: for example --targets 0.8,0.95")]
     Targets,

@@ -9,6 +9,7 @@ macro_rules! snapshot {
     };
 }
 
+mod adaptations;
 mod certificates;
 mod devices;
 mod divisions;
@@ -25,6 +26,7 @@ mod predictions;
 mod readme;
 mod refusals;
 mod runs;
+mod series;
 mod shares;
 mod speedups;
 mod sweeps;

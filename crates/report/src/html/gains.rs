@@ -8,7 +8,7 @@ use super::{Drawing, headings, swatch, text};
 use crate::plot::{BARS, Ranked, ranked};
 use crate::quantity::{percent, signed};
 use crate::scoreboard::names;
-use crate::{Comparison, Gains, RunLog, gains, rows};
+use crate::{Gained, Gains, RunLog, gains, rows};
 
 /// How to get what is missing without a method whose clients train alone.
 pub(crate) const WITHOUT_LOCAL: &str = "This run has no method whose clients train alone, so nobody can \
@@ -46,7 +46,7 @@ pub(super) fn section(page: &mut String, logs: &[RunLog]) {
     for panels in plots(log, &found) {
         panels.show(page);
     }
-    let many = |found: &Option<Comparison>| found.as_ref().is_some_and(|f| f.clients.len() > BARS);
+    let many = |found: &Option<Gained>| found.as_ref().is_some_and(|f| f.clients.len() > BARS);
     if found.iter().any(|gains| many(&gains.over_local) || many(&gains.over_gm)) {
         let _ = writeln!(
             page,
@@ -63,7 +63,7 @@ pub(super) fn figures(logs: &[RunLog]) -> Vec<Drawing> {
 }
 
 fn plots(log: &RunLog, found: &[Gains]) -> Vec<Panels> {
-    type Of = fn(&Gains) -> Option<&Comparison>;
+    type Of = fn(&Gains) -> Option<&Gained>;
     let kinds: [(&str, &str, &str, Of); 2] = [
         ("gains-over-local", "What each client gains over training alone", "alone", |gains| {
             gains.over_local.as_ref()
@@ -151,7 +151,7 @@ pub(crate) fn cells(gains: &Gains) -> Vec<String> {
     cells
 }
 
-fn worse(found: &Comparison) -> String {
+fn worse(found: &Gained) -> String {
     let percent = found.worse_share * 100.0;
     format!("{} of {}, {percent:.0} %", found.worse, found.clients.len())
 }

@@ -113,10 +113,13 @@ fn group(table: &mut String, title: &str) {
 fn figures(page: &mut String, figures: &[Figure]) {
     for figure in figures {
         let shown = text(&figure.text);
-        let _ = match (figure.aside, figure.best) {
-            (true, _) => write!(page, "<td class=\"aside\">({shown})</td>"),
-            (false, true) => write!(page, "<td class=\"best\">{shown}</td>"),
-            (false, false) => write!(page, "<td>{shown}</td>"),
+        let _ = match figure {
+            Figure { aside: true, .. } => write!(page, "<td class=\"aside\">({shown})</td>"),
+            Figure { best: true, .. } => write!(page, "<td class=\"best\">{shown}</td>"),
+            Figure { tied: true, .. } => {
+                write!(page, "<td>{shown}<span class=\"tie\" title=\"level\"> ≈</span></td>")
+            }
+            _ => write!(page, "<td>{shown}</td>"),
         };
     }
 }

@@ -7,7 +7,7 @@ use super::panel::{Frame, PANEL, Panel, heading};
 use super::scale::Scale;
 use crate::html::text;
 use crate::quantity::{counted, percent, signed};
-use crate::{ClientGain, Comparison};
+use crate::{ClientGain, Gained};
 
 /// Bars at most; of more clients, neighbours in rank share one.
 pub(crate) const BARS: usize = 100;
@@ -24,7 +24,7 @@ pub(crate) struct Ranked<'a> {
     /// Which colour is its own in all plots.
     pub(crate) slot: usize,
     /// Who gains what.
-    pub(crate) found: &'a Comparison,
+    pub(crate) found: &'a Gained,
 }
 
 /// A small plot of each, all with one vertical axis so that methods can be compared. `other` is what personal

@@ -11,5 +11,6 @@ mod frame;
 mod insights;
 mod pages;
 mod reading;
+mod significance;
 mod synthetic;
 mod tables;

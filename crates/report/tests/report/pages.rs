@@ -69,8 +69,8 @@ fn a_comparison_is_shown_whole() {
     ] {
         assert!(page.contains(part), "{part}");
     }
-    // Curves over three axes, clients, their sizes, and who gains over Local.
-    let plots = 3 * 3 + 2 + 3;
+    // Curves over three axes, clients, their sizes, who gains over Local, and the differences of each column.
+    let plots = 3 * 3 + 2 + 3 + 4;
     assert_eq!(page.matches("role=\"img\"").count(), plots, "one plot of each kind");
 }
 

@@ -118,19 +118,23 @@ impl<'p> Client<'p> {
         self.plan.federation.clients[self.id].train.len() as f64
     }
 
-    /// A model on the client's own samples. A model that diverged while it was fine-tuned gets nothing
-    /// right.
-    pub fn score(&self, model: Option<&Model>, hand: &mut Hand) -> Figures {
-        let (samples, measures) =
-            (&*self.plan.federation.dataset.train, &self.plan.evaluation.metrics);
-        let (indices, detail) = (self.plan.scored(self.id), Detail::of(measures));
-        let tally = if let Some(model) = model {
+    /// A model on the client's own samples, with its answers if that is wanted. A model that diverged while it
+    /// was fine-tuned gets nothing right.
+    pub fn tally(&self, model: Option<&Model>, answers: bool, hand: &mut Hand) -> Tally {
+        let samples = &*self.plan.federation.dataset.train;
+        let detail = Detail::of(&self.plan.evaluation.metrics).with_confusion(answers);
+        let indices = self.plan.scored(self.id);
+        if let Some(model) = model {
             hand.worker.score(model, samples, indices, detail)
         } else {
             let classes = self.plan.engine.network().classes();
             Tally::lost(samples, indices, classes, detail)
-        };
-        let metrics = [Metric::Accuracy].into_iter().chain(measures.further());
+        }
+    }
+
+    /// What the plan wants to know of such a tally.
+    pub fn figures(&self, tally: &Tally) -> Figures {
+        let metrics = [Metric::Accuracy].into_iter().chain(self.plan.evaluation.metrics.further());
         metrics.filter_map(|metric| Some((metric, tally.figure(metric)?))).collect()
     }
 
@@ -153,4 +157,22 @@ impl<'p> Client<'p> {
         std::fs::write(&path, &file).map_err(|error| RuntimeError::file("write", &path, error))?;
         Ok(Some(file.len() as u64))
     }
+}
+
+/// A model on somebody's own samples; one that diverged gets nothing right.
+pub(super) fn score_on(
+    plan: &RunPlan,
+    indices: &[u32],
+    model: Option<&Model>,
+    hand: &mut Hand,
+) -> Figures {
+    let (samples, measures) = (&*plan.federation.dataset.train, &plan.evaluation.metrics);
+    let detail = Detail::of(measures);
+    let tally = if let Some(model) = model {
+        hand.worker.score(model, samples, indices, detail)
+    } else {
+        Tally::lost(samples, indices, plan.engine.network().classes(), detail)
+    };
+    let metrics = [Metric::Accuracy].into_iter().chain(measures.further());
+    metrics.filter_map(|metric| Some((metric, tally.figure(metric)?))).collect()
 }

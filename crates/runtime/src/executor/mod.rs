@@ -10,17 +10,18 @@
 pub mod client;
 mod global;
 mod mean;
+pub mod newcomer;
 mod threads;
 
 pub use global::GlobalSet;
 pub use mean::MeanModel;
 pub use threads::Threads;
 
-use crate::event::{Phase, Score, Span};
+use crate::event::{Phase, Span};
 use crate::store::{Room, Stored};
 use crate::{PhaseRecord, RuntimeError};
 use formant_methods::Value;
-use formant_numerics::{Metric, Model};
+use formant_numerics::{Confusion, Metric, Model, Tally};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -45,11 +46,15 @@ pub trait Executor {
     /// Scores every client's personal model on its own samples. No state changes.
     fn score_personal(&mut self, looked: &Look<'_>) -> Result<PersonalScores, RuntimeError>;
 
-    /// Scores one model on every client's own samples.
-    fn score_own(&mut self, model: &Model) -> Result<Vec<Figures>, RuntimeError>;
+    /// Scores one model on every client's own samples, with the answers added up if that is wanted.
+    fn score_own(&mut self, model: &Model, answers: bool) -> Result<OwnScores, RuntimeError>;
 
-    /// Scores one model on the [`GlobalSet`]; none if that is empty.
-    fn score_global(&mut self, model: &Model) -> Result<Option<Score>, RuntimeError>;
+    /// Scores one model on the [`GlobalSet`], with its answers if that is wanted.
+    fn score_global(&mut self, model: &Model, answers: bool) -> Result<Tally, RuntimeError>;
+
+    /// Has every newcomer of the plan make personal models for itself; gives what came of it in their order. No
+    /// method needs to have begun: newcomers have no states.
+    fn adapt(&mut self, asked: &Adapting<'_>) -> Result<Vec<Adaptation>, RuntimeError>;
 
     /// Shows every client's encoded state, in client order. A client that never took part has the
     /// state that it would begin with.
@@ -175,6 +180,10 @@ pub struct Look<'a> {
     pub mean: bool,
     /// Where to write them, if they are kept. It exists.
     pub folder: Option<&'a Path>,
+    /// Whether all answers are to be added up, in client order.
+    pub answers: bool,
+    /// Of so many clients, the first by id, the models themselves are wanted.
+    pub models: usize,
 }
 
 /// What a model is worth on a client's own samples, by accuracy and by each metric that the plan asks
@@ -190,6 +199,57 @@ pub struct PersonalScores {
     pub mean: Option<Model>,
     /// What was written.
     pub written: Written,
+    /// All answers, if they were wanted.
+    pub answers: Option<Confusion>,
+    /// The models that were wanted, by client; without those that diverged while they were made.
+    pub models: BTreeMap<usize, Model>,
+}
+
+/// What one model is worth on all clients' own samples.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct OwnScores {
+    /// On every client's.
+    pub clients: Vec<Figures>,
+    /// Its answers on all of them, if they were wanted.
+    pub answers: Option<Confusion>,
+}
+
+/// Personal models that newcomers are to make.
+pub struct Adapting<'a> {
+    /// The method's place in the plan.
+    pub method: usize,
+    /// Its generic model, or the mean of its personal ones.
+    pub model: &'a Model,
+    /// What clients would get now; without it, there is only fine-tuning.
+    pub broadcast: Option<&'a Value>,
+    /// For how many epochs.
+    pub epochs: usize,
+    /// Whether the models are wanted, and not only what they are worth.
+    pub keep: bool,
+    /// Called from anywhere when a newcomer is through.
+    pub done: &'a (dyn Fn() + Sync),
+}
+
+/// What a newcomer came to.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Adaptation {
+    /// By fine-tuning.
+    pub fine_tuned: Progress,
+    /// By the method's own rule, if it has one that differs.
+    pub own: Option<Progress>,
+}
+
+/// A personal model in the making.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Progress {
+    /// What it was worth after 0, 1, 2, … epochs.
+    pub figures: Vec<Figures>,
+    /// Whether an epoch diverged. The model is then what it was before it.
+    pub failed: bool,
+    /// Wall time.
+    pub seconds: f64,
+    /// The model in the end, if it was wanted and there is one.
+    pub model: Option<Model>,
 }
 
 /// How many models were written, and bytes of them all.

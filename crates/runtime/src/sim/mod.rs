@@ -11,11 +11,14 @@ mod broadcasts;
 mod clients;
 mod drive;
 mod evaluate;
+mod insight;
 mod jobs;
+mod newcomers;
 mod patience;
 mod shelf;
 mod situation;
 
+pub(crate) use evaluate::personal_score;
 pub(crate) use patience::Standing;
 pub(crate) use shelf::StoredBest;
 pub(crate) use situation::Situation;
@@ -163,6 +166,7 @@ impl Course<'_> {
             prepared: None,
             best,
             standing: from.standing.clone(),
+            lens: None,
         };
         if from.round == 0 {
             drive.begin(recorder)?;
@@ -171,6 +175,7 @@ impl Course<'_> {
             return Ok(None);
         };
         self.keep_models(&end, &mut drive, recorder)?;
+        self.adapt_newcomers(&end, &mut drive, recorder)?;
         self.finish(from, &clock, &mut drive, end, recorder)
     }
 
