@@ -7,8 +7,11 @@ pub(crate) mod data;
 pub(crate) mod model;
 pub(crate) mod network;
 pub(crate) mod predict;
+pub(crate) mod report;
+pub(crate) mod reproduce;
 pub(crate) mod runs;
 pub(crate) mod series;
+pub(crate) mod watch;
 
 use clap::builder::RangedI64ValueParser;
 use clap::{Args, Parser, Subcommand};
@@ -56,7 +59,11 @@ pub(crate) enum Command {
     /// Give clients that took no part in a run personal models
     Adapt(adapt::AdaptArgs),
     /// Write report.md and report.html for a run folder and print its table
-    Report(ReportArgs),
+    Report(report::ReportArgs),
+    /// Make the paper's tables and figures
+    Reproduce(reproduce::ReproduceArgs),
+    /// Make the tables of documents from files of results
+    Tables(reproduce::TablesArgs),
     /// Measure what the wait-free schedule saves: time to a target accuracy with and without it
     Speedup(SpeedupArgs),
     /// Measure how fast this machine trains each method, for the virtual clock
@@ -81,6 +88,8 @@ pub(crate) enum Command {
     Join(network::JoinArgs),
     /// Show where a running server stands
     Status(network::StatusArgs),
+    /// Follow a run or a federation in the browser, with the report's figures as they come
+    Watch(watch::WatchArgs),
 }
 
 /// What `run`, `sweep` and `data show` share: an experiment and changes to it.
@@ -243,15 +252,6 @@ impl From<Rank> for formant_study::Rank {
             Rank::Both => Self::Both,
         }
     }
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct ReportArgs {
-    /// Run folder, or folder of `formant run --seeds`
-    pub(crate) run_dir: PathBuf,
-    /// Print the rows as JSON on standard output
-    #[arg(long)]
-    pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]

@@ -26,6 +26,7 @@ mod data_show;
 mod devices;
 mod evaluate;
 mod export_model;
+mod exporting;
 mod folder;
 mod interrupt;
 mod join;
@@ -36,6 +37,7 @@ mod program;
 mod progress;
 mod ranking;
 mod report;
+mod reproduce;
 mod run;
 mod runs;
 mod series;
@@ -45,6 +47,8 @@ mod speedup;
 mod status;
 mod suggestion;
 mod sweep;
+mod tables;
+mod watch;
 
 use args::{Cli, Command};
 use clap::FromArgMatches;
@@ -73,6 +77,8 @@ fn run_command(command: Command, zoo: &Zoo) -> anyhow::Result<ExitCode> {
         Command::Evaluate(args) => evaluate::evaluate(&args),
         Command::Adapt(args) => adapt::adapt(&args, zoo),
         Command::Report(args) => report::report(&args),
+        Command::Reproduce(args) => reproduce::reproduce(args, zoo),
+        Command::Tables(args) => tables::tables(&args),
         Command::Speedup(args) => speedup::speedup(&args, zoo),
         Command::Devices(args) => devices::devices(&args, zoo),
         Command::Compare(args) => compare::compare(&args),
@@ -85,5 +91,6 @@ fn run_command(command: Command, zoo: &Zoo) -> anyhow::Result<ExitCode> {
         Command::Serve(args) => serve::serve(&args, zoo),
         Command::Join(args) => join::join(&args, zoo),
         Command::Status(args) => status::status(&args),
+        Command::Watch(args) => watch::watch(&args),
     }
 }

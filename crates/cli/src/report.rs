@@ -1,7 +1,8 @@
 //! `formant report`.
 
-use crate::args::ReportArgs;
-use crate::output::{colour_on_stdout, print, print_json};
+use crate::args::report::ReportArgs;
+use crate::exporting;
+use crate::output::{colour_on_stdout, note, print, print_json};
 use crate::series;
 use formant_report::{ReportError, RunLog};
 use formant_runtime::EVENTS_FILE;
@@ -16,18 +17,26 @@ pub(crate) fn hinted(error: &ReportError) -> anyhow::Error {
 
 pub(crate) fn report(args: &ReportArgs) -> anyhow::Result<ExitCode> {
     if Series::is_one(&args.run_dir) {
-        return series::report(&args.run_dir, args.json);
+        return series::report(args);
     }
     let log = RunLog::read(&args.run_dir.join(EVENTS_FILE)).map_err(|error| hinted(&error))?;
-    let rows = formant_report::rows(&log);
+    let logs = [log];
+    let exported = exporting::write(&args.exports, &logs).map_err(|error| hinted(&error))?;
     let written = formant_report::write_reports(&args.run_dir).map_err(|error| hinted(&error))?;
     if args.json {
-        print_json(&rows)?;
+        for line in exported {
+            note!("{line}");
+        }
+        print_json(&formant_report::record(&logs[0]))?;
         return Ok(ExitCode::SUCCESS);
     }
+    let rows = formant_report::rows(&logs[0]);
     let mut text = formant_report::table(&rows, colour_on_stdout()) + "\n";
     for path in written {
         writeln!(text, "wrote {}", path.display())?;
+    }
+    for line in exported {
+        writeln!(text, "{line}")?;
     }
     print(&text)?;
     Ok(ExitCode::SUCCESS)

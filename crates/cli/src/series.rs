@@ -1,6 +1,8 @@
 //! `formant run --seeds`: one experiment with several seeds.
 
 use crate::args::RunArgs;
+use crate::args::report::ReportArgs;
+use crate::exporting;
 use crate::folder;
 use crate::interrupt::stop_flag;
 use crate::output::{note, pasteable, print, print_json};
@@ -73,7 +75,8 @@ fn follow(
 }
 
 /// Writes the reports of a series' folder and prints its table.
-pub(crate) fn report(folder: &Path, json: bool) -> anyhow::Result<ExitCode> {
+pub(crate) fn report(args: &ReportArgs) -> anyhow::Result<ExitCode> {
+    let folder = args.run_dir.as_path();
     let (logs, planned) = series_logs(folder)?;
     if logs.is_empty() {
         anyhow::bail!(
@@ -82,8 +85,12 @@ pub(crate) fn report(folder: &Path, json: bool) -> anyhow::Result<ExitCode> {
             pasteable(folder)
         );
     }
+    let exported = exporting::write(&args.exports, &logs)?;
     let written = formant_report::write_series_reports(folder, &logs)?;
-    if json {
+    if args.json {
+        for line in exported {
+            note!("{line}");
+        }
         print_json(&everything(folder, &logs)?)?;
         return Ok(ExitCode::SUCCESS);
     }
@@ -98,6 +105,9 @@ pub(crate) fn report(folder: &Path, json: bool) -> anyhow::Result<ExitCode> {
     text.push('\n');
     for path in written {
         writeln!(text, "wrote {}", path.display())?;
+    }
+    for line in exported {
+        writeln!(text, "{line}")?;
     }
     print(&text)?;
     Ok(ExitCode::SUCCESS)

@@ -6,7 +6,7 @@ use formant_data::{ClientData, Dataset, Federation, Repaired, Split};
 use formant_methods::WeightedAverage;
 use formant_model::Card;
 use formant_numerics::{Cpu, Detail, Engine, Part};
-use formant_runtime::event::{ClientSize, Division, FORMAT, MethodInfo, RunStarted};
+use formant_runtime::event::{self, ClientSize, Division, FORMAT, MethodInfo, RunStarted};
 use formant_runtime::{Footprint, Load, RunPlan, Scored, Task};
 use std::sync::Arc;
 use toml::{Table, Value};
@@ -37,9 +37,13 @@ impl Experiment {
         combination::check_scored(self, &federation)?;
         let methods = self.methods.iter();
         let methods = methods.map(|method| method.plan(&self.training, self.data.augment));
-        let header = self.header(&federation.dataset, &*engine, sizes);
+        let header = RunStarted {
+            names: federation.names.clone().unwrap_or_default(),
+            division: Some(division(&federation)),
+            ..self.header(&federation.dataset, &*engine, sizes)
+        };
         let plan = RunPlan {
-            header: RunStarted { division: Some(division(&federation)), ..header },
+            header,
             card: self.card(&federation.dataset),
             engine,
             federation,
@@ -135,6 +139,8 @@ impl Experiment {
                 Scored::Test => dataset.test.len(),
             },
             clients,
+            names: Vec::new(),
+            side: event::Side::Simulation,
             division: None,
             methods: methods.collect(),
         }
@@ -193,7 +199,11 @@ impl OneMethod {
         {
             *own = Some(self.size_of(data));
         }
-        let header = self.header(dataset, &*engine, sizes);
+        let whose = match side {
+            Side::Server => event::Side::Server,
+            Side::Client { .. } => event::Side::Client,
+        };
+        let header = RunStarted { side: whose, ..self.header(dataset, &*engine, sizes) };
         let method = self.method().plan(&self.training, self.data.augment);
         let held = match side {
             Side::Server => 0,

@@ -48,14 +48,21 @@ pub fn personal(client: usize) -> String {
     format!("{client}.safetensors")
 }
 
-/// A folder name for each method of a run: its label, unless that is not a valid folder name or
-/// differs from an earlier one by case alone.
+/// A folder name for each method of a run: its label, with `-` for what is no part of a file's name, unless
+/// that is not a valid folder name or differs from an earlier one by case alone.
+///
+/// ```
+/// use formant_model::folder::method_folders;
+/// assert_eq!(method_folders(["w/o SCD-GM", "W-o SCD-GM"]), ["w-o SCD-GM", "W-o SCD-GM-2"]);
+/// ```
 pub fn method_folders<'l>(labels: impl IntoIterator<Item = &'l str>) -> Vec<String> {
     let mut taken = HashSet::new();
     let mut names = Vec::new();
     for label in labels {
         // Some systems allow no names that end with a dot or a blank; `..` would lead elsewhere.
-        let plain = label.trim_end_matches(['.', ' ']);
+        let safe: String =
+            label.chars().map(|c| if is_part_of_names(c) { c } else { '-' }).collect();
+        let plain = safe.trim_end_matches(['.', ' ']);
         let plain = if plain.is_empty() { "method" } else { plain };
         let mut name = plain.to_owned();
         let mut count = 1;
@@ -66,6 +73,11 @@ pub fn method_folders<'l>(labels: impl IntoIterator<Item = &'l str>) -> Vec<Stri
         names.push(name);
     }
     names
+}
+
+/// Whether every system allows a character in the name of a folder.
+fn is_part_of_names(letter: char) -> bool {
+    !letter.is_control() && !"/\\:*?\"<>|".contains(letter)
 }
 
 /// Finds one model: a file, or a folder in which it is.

@@ -11,6 +11,7 @@ mod curves;
 mod division;
 mod drawing;
 pub(crate) mod errors;
+mod federation;
 pub(crate) mod gains;
 mod newcomers;
 mod panels;
@@ -27,6 +28,8 @@ use std::fmt::Write;
 
 pub(crate) use drawing::Drawing;
 pub use drawing::Figure;
+
+use formant_runtime::event::Side;
 
 use crate::plot::{self, DARK, LIGHT, declarations};
 use crate::{RunLog, over_seeds, setting};
@@ -57,6 +60,11 @@ const SECTIONS: &[Section] = &[
         id: "results",
         title: "Results",
         parts: &[Part { section: results::section, figures: none }],
+    },
+    Section {
+        id: "federation",
+        title: "The clients, as the server knows them",
+        parts: &[Part { section: federation::section, figures: none }],
     },
     Section {
         id: "significance",
@@ -129,18 +137,12 @@ fn none(_: &[RunLog]) -> Vec<Drawing> {
 /// besides. What the logs do not hold yet is named as missing.
 pub fn html(logs: &[RunLog]) -> String {
     let name = logs.first().map(|log| text(&log.started.name)).unwrap_or_default();
-    let (light, dark) = (declarations(LIGHT), declarations(DARK));
-    let mut page = format!(
-        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; \
-         style-src 'unsafe-inline'\">\n<title>{name} · Formant</title>\n<style>\n\
-         :root {{ color-scheme: light dark; {light}}}\n\
-         @media screen and (prefers-color-scheme: dark) {{ :root {{ {dark}}} }}\n{}{STYLE}</style>\n\
-         </head>\n<body>\n<a class=\"skip\" href=\"#content\">Skip to the results</a>\n\
+    let mut page = head(&name);
+    let _ = write!(
+        page,
+        "<a class=\"skip\" href=\"#content\">Skip to the results</a>\n\
          <header>\n<h1>{name}</h1>\n<p class=\"lead-in\">Personalized federated learning: one \
-         generic model (GM) for everyone, one personal model (PM) for each client.</p>\n",
-        plot::STYLE
+         generic model (GM) for everyone, one personal model (PM) for each client.</p>\n"
     );
     let Some(log) = logs.first() else {
         page.push_str("<p>There is no run to report.</p>\n</header>\n</body>\n</html>\n");
@@ -179,6 +181,21 @@ pub fn html(logs: &[RunLog]) -> String {
          </body>\n</html>\n"
     );
     page
+}
+
+/// How every page begins, up to its body; the title is markup.
+pub(crate) fn head(title: &str) -> String {
+    let (light, dark) = (declarations(LIGHT), declarations(DARK));
+    format!(
+        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; \
+         style-src 'unsafe-inline'\">\n<title>{title} · Formant</title>\n<style>\n\
+         :root {{ color-scheme: light dark; {light}}}\n\
+         @media screen and (prefers-color-scheme: dark) {{ :root {{ {dark}}} }}\n{}{STYLE}</style>\n\
+         </head>\n<body>\n",
+        plot::STYLE
+    )
 }
 
 /// The report of a single run.
@@ -272,6 +289,9 @@ fn capital(title: &str) -> String {
 /// Why there is no score to draw.
 fn unscored(log: &RunLog) -> &'static str {
     if log.methods.iter().all(|method| method.evaluations.is_empty()) {
+        if log.started.side == Side::Server && log.started.global_test == 0 {
+            return "This server has no samples to score a model on; personal models are scored by their clients.";
+        }
         if log.seconds.is_some() {
             return "This log has no scores: whoever wrote it had nothing to score models on.";
         }

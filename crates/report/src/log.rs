@@ -109,7 +109,7 @@ pub struct Evaluation {
 }
 
 /// Scores of both models by one of the other metrics.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, serde::Serialize)]
 pub struct Further {
     /// The generic model.
     pub gm: Option<f64>,
@@ -130,6 +130,8 @@ pub struct RoundLog {
     pub personal: PhaseTotals,
     /// Encoded size of all accepted uploads.
     pub uploaded_bytes: u64,
+    /// Whose uploads were accepted, with their sizes.
+    pub uploads: Vec<(usize, u64)>,
     /// Encoded size of one broadcast; absent until the round has finished.
     pub broadcast_bytes: Option<u64>,
     /// Wall time without evaluation; absent until the round has finished.

@@ -18,6 +18,7 @@ mod scale;
 mod strip;
 mod terms;
 mod timeline;
+mod values;
 mod whisker;
 
 pub(crate) use bands::{Bands, Kind, bands, bands_legend};
@@ -33,6 +34,7 @@ pub(crate) use reliability::{Sure, reliability};
 pub(crate) use strip::{DOTS, Strip, strips};
 pub(crate) use terms::terms;
 pub(crate) use timeline::timeline;
+pub(crate) use values::{Band, Place, Values, values};
 pub(crate) use whisker::{Whisker, whiskers};
 
 use crate::html::text;

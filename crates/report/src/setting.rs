@@ -1,6 +1,6 @@
 //! What a run was: the facts that both reports open with, and how to get them again.
 
-use formant_runtime::event::{ClientSize, Metric, RunStarted};
+use formant_runtime::event::{ClientSize, Metric, RunStarted, Side};
 use serde_json::Value;
 
 use crate::quantity::{bytes, count, counted, duration, one_line};
@@ -12,20 +12,35 @@ pub(crate) fn facts(log: &RunLog) -> Vec<(&'static str, String)> {
     let mut facts = vec![
         (
             "dataset",
-            format!(
-                "{}, scored on the {} split ({} for the GM)",
-                run.dataset,
-                run.split,
-                match run.global_test {
-                    0 => "none".to_owned(),
-                    samples => counted(samples, "sample"),
+            match (run.side, run.global_test) {
+                (Side::Server, 0) => {
+                    format!(
+                        "{}, of which this server has none: no model is scored here",
+                        run.dataset
+                    )
                 }
-            ),
+                (Side::Server, samples) => {
+                    let samples = counted(samples, "sample");
+                    format!(
+                        "{}, of which this server has {samples} to score the GM on",
+                        run.dataset
+                    )
+                }
+                (_, samples) => {
+                    let samples = match samples {
+                        0 => "none".to_owned(),
+                        samples => counted(samples, "sample"),
+                    };
+                    let split = &run.split;
+                    format!("{}, scored on the {split} split ({samples} for the GM)", run.dataset)
+                }
+            },
         ),
         ("network", format!("{}, {} parameters", run.network, count(run.parameters as u64))),
         ("clients", clients(&run.clients)),
     ];
-    if let Some(partition) = partition(&run.config) {
+    // In a network everybody brings data of their own, whatever the experiment would draw.
+    if let Some(partition) = partition(&run.config).filter(|_| run.side.is_simulation()) {
         facts.push(("partition", partition));
     }
     facts.push(("rounds", count(run.rounds as u64)));

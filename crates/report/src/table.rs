@@ -60,6 +60,32 @@ pub(crate) fn plain(text: &str, colour: bool) -> String {
     if colour { one_line(text) } else { escaped(text) }
 }
 
+/// A Markdown table whose columns line up; the first row is the heading, the first column words and the
+/// others figures.
+pub fn markdown_table(cells: &[impl AsRef<[String]>]) -> String {
+    let columns = cells.first().map_or(0, |row| row.as_ref().len());
+    let widest = |column: usize| {
+        let cells = cells.iter().filter_map(|row| row.as_ref().get(column));
+        cells.map(|cell| cell.width()).max().unwrap_or(0).max(3)
+    };
+    let widths: Vec<usize> = (0..columns).map(widest).collect();
+    let mut text = String::new();
+    for (place, row) in cells.iter().enumerate() {
+        let padded = row.as_ref().iter().zip(&widths).enumerate().map(|(column, (cell, width))| {
+            let blanks = " ".repeat(width.saturating_sub(cell.width()));
+            if column == 0 { format!("{cell}{blanks}") } else { format!("{blanks}{cell}") }
+        });
+        text += &format!("| {} |\n", padded.collect::<Vec<_>>().join(" | "));
+        if place == 0 {
+            let rule = widths.iter().enumerate().map(|(column, width)| {
+                if column == 0 { "-".repeat(*width) } else { format!("{}:", "-".repeat(width - 1)) }
+            });
+            text += &format!("| {} |\n", rule.collect::<Vec<_>>().join(" | "));
+        }
+    }
+    text
+}
+
 /// The table of the other metrics, if there are any.
 fn further(board: &Scoreboard, colour: bool, plain: impl Fn(&str) -> String) -> String {
     if board.further.is_empty() {

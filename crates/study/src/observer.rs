@@ -1,6 +1,6 @@
 //! Who watches a study.
 
-use crate::Job;
+use crate::{Job, Part};
 use formant_runtime::{Quiet, RunPlan};
 use std::time::Duration;
 
@@ -16,6 +16,16 @@ pub trait Observer {
     fn run_started(&self, _plan: &RunPlan) -> Box<dyn formant_runtime::Observer> {
         Box::new(Quiet)
     }
+    /// A part of a reproduction begins; who watches its run?
+    fn part_started(
+        &self,
+        _part: &Part,
+        _plan: &RunPlan,
+    ) -> Box<dyn formant_runtime::Observer + '_> {
+        Box::new(Quiet)
+    }
+    /// A part of a reproduction is there.
+    fn part_done(&self, _part: &Part) {}
     /// A method's lap is about to be measured; laps count from 1.
     fn lap_started(&self, _method: &str, _lap: usize) {}
     /// A lap was measured, so long after the first one began.

@@ -322,6 +322,7 @@ impl Reading {
                 let round = self.round(line, &method, round)?;
                 round.activities.extend(clock.map(|span| (client, Activity::Upload, span)));
                 round.uploaded_bytes = round.uploaded_bytes.saturating_add(bytes);
+                round.uploads.push((client, bytes));
             }
             Event::ClientFailed { method, round, client, phase, error } => {
                 let failure = Failure { round, client, phase, error };
