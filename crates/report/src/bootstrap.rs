@@ -298,15 +298,13 @@ fn stretch(number: f64, freedom: usize) -> f64 {
 
 /// The 97.5 % quantile of Student's distribution.
 fn student(freedom: usize) -> f64 {
-    match STUDENT.get(freedom.saturating_sub(1)) {
-        Some(quantile) => *quantile,
-        // Cornish and Fisher's expansion, right to three digits from here on.
-        None => {
-            let (n, z) = (freedom as f64, NORMAL);
-            let first = (z.powi(3) + z) / (4.0 * n);
-            z + first + (5.0 * z.powi(5) + 16.0 * z.powi(3) + 3.0 * z) / (96.0 * n * n)
-        }
+    if let Some(quantile) = STUDENT.get(freedom.saturating_sub(1)) {
+        return *quantile;
     }
+    // Cornish and Fisher's expansion, right to three digits from here on.
+    let (n, z) = (freedom as f64, NORMAL);
+    let first = (z.powi(3) + z) / (4.0 * n);
+    z + first + (5.0 * z.powi(5) + 16.0 * z.powi(3) + 3.0 * z) / (96.0 * n * n)
 }
 
 pub(crate) fn mean(values: &[f64]) -> f64 {

@@ -89,7 +89,7 @@ pub fn compare(logs: Vec<RunLog>, baseline: Option<&str>) -> Result<Comparison, 
     }
     let members = grouped(logs);
     let general: Vec<_> = members.iter().map(|group| general_keys(&group.logs[0])).collect();
-    let differing = differing(general.iter());
+    let differing = differing(&general);
     let own = own_keys(&members);
     let mut groups = Vec::new();
     for (group, general) in members.iter().zip(&general) {
@@ -183,12 +183,10 @@ fn flatten(at: &str, value: &Value, keys: &mut BTreeMap<String, String>) {
 }
 
 /// Keys that do not have the same value everywhere.
-fn differing<'k>(
-    all: impl Iterator<Item = &'k BTreeMap<String, String>> + Clone,
-) -> BTreeSet<String> {
-    let keys: BTreeSet<&String> = all.clone().flat_map(BTreeMap::keys).collect();
+fn differing(all: &[BTreeMap<String, String>]) -> BTreeSet<String> {
+    let keys: BTreeSet<&String> = all.iter().flat_map(BTreeMap::keys).collect();
     let differs = |key: &&String| {
-        let values: BTreeSet<Option<&String>> = all.clone().map(|keys| keys.get(*key)).collect();
+        let values: BTreeSet<Option<&String>> = all.iter().map(|keys| keys.get(*key)).collect();
         values.len() > 1
     };
     keys.into_iter().filter(differs).cloned().collect()
@@ -203,7 +201,7 @@ fn own_keys(members: &[Member]) -> BTreeMap<String, BTreeSet<String>> {
             by_label.entry(method.info.label.clone()).or_default().push(keys);
         }
     }
-    by_label.into_iter().map(|(label, all)| (label, differing(all.iter()))).collect()
+    by_label.into_iter().map(|(label, all)| (label, differing(&all))).collect()
 }
 
 fn picked(from: &BTreeMap<String, String>, keys: &BTreeSet<String>) -> BTreeMap<String, String> {
@@ -325,11 +323,11 @@ pub fn comparison_table(found: &Comparison) -> String {
             column.push(Cell::text(group.seeds.len().to_string()));
         }
         columns.push(column);
-        figure_columns(&mut columns, rows.iter().copied(), |row| {
+        figure_columns(&mut columns, &rows, |row| {
             [row.gm_best, row.gm_last, row.pm_best, row.pm_last].map(|spread| (spread, true))
         });
     } else {
-        figure_columns(&mut columns, rows.iter().copied(), |row| {
+        figure_columns(&mut columns, &rows, |row| {
             [row.gm_best, row.gm_last, row.pm_best, row.pm_last, row.worst_decile_last]
                 .map(|spread| (spread, true))
         });

@@ -212,7 +212,7 @@ pub(crate) fn standings(logs: &[RunLog], runs: &[Vec<Row>]) -> Vec<Standings> {
 ///
 /// It is told by the experiment: a fixed `data.seed` is one division for all.
 pub fn covers(logs: &[RunLog]) -> String {
-    let fixed = logs.first().and_then(|log| data_seed(log));
+    let fixed = logs.first().and_then(data_seed);
     match (logs.len(), fixed) {
         (0 | 1, _) => {
             "the clients and the test samples of one run; neither other initial values and \

@@ -164,7 +164,7 @@ pub fn seed_table(rows: &[SeedRow]) -> String {
         let failed = if row.failed > 0 { " †" } else { "" };
         columns[0].push(Cell::text(escaped(&row.name) + failed));
     }
-    figure_columns(&mut columns, rows, |row| {
+    figure_columns(&mut columns, &rows.iter().collect::<Vec<_>>(), |row| {
         [row.gm_best, row.gm_last, row.pm_best, row.pm_last, row.worst_decile_last]
             .map(|spread| (spread, true))
     });
@@ -210,14 +210,14 @@ fn further_table(rows: &[SeedRow]) -> String {
 }
 
 /// The columns of figures, each with whether its standing is shown.
-pub(crate) fn figure_columns<'r, const N: usize>(
+pub(crate) fn figure_columns<const N: usize>(
     columns: &mut Vec<Column>,
-    rows: impl IntoIterator<Item = &'r SeedRow> + Clone,
+    rows: &[&SeedRow],
     figures: impl Fn(&SeedRow) -> [(Spread, bool); N],
 ) {
     for (place, heading) in FIGURES.iter().take(N).enumerate() {
         let mut column = Column::new(heading, true);
-        for row in rows.clone() {
+        for row in rows {
             let (spread, ranked) = figures(row)[place];
             column.push(Cell::figure(&row.cell(spread, place, ranked), false));
         }

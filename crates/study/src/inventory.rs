@@ -290,7 +290,7 @@ fn sweep(top: &Path, folder: &Path) -> Listed {
     listed.modified = modified(&folder.join(RESULTS_FILE));
     let running = files::is_locked(folder);
     let results = files::read(&folder.join(RESULTS_FILE)).unwrap_or_default();
-    let results = results.iter().filter(|byte| **byte == b'\n').count();
+    let results = results.split(|byte| *byte == b'\n').count().saturating_sub(1);
     let at = format!("{results} results");
     listed.state = if running { State::Running { at } } else { State::Finished };
     listed
