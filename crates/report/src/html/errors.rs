@@ -10,8 +10,8 @@ use super::{Drawing, headings, swatch, text};
 use crate::answers::{answers, class, classes};
 use crate::plot::{HALF, Heat, Panel, Sure, reliability};
 use crate::quantity::{count, percent};
-use crate::scoreboard::names;
-use crate::{Answered, Answers, RunLog, rows};
+use crate::scoreboard::names_of;
+use crate::{Answered, Answers, RunLog};
 
 /// Figures are written into cells up to so many classes.
 const WRITTEN: usize = 20;
@@ -84,7 +84,7 @@ fn ended<'a>(
     log: &'a RunLog,
     found: &'a [Answers],
 ) -> impl Iterator<Item = (usize, String, &'a Answers)> {
-    let places = log.methods.iter().enumerate().zip(names(&rows(log)));
+    let places = log.methods.iter().enumerate().zip(names_of(log));
     places.filter_map(move |((slot, method), name)| {
         let answers = found.iter().find(|answers| answers.label == method.info.label)?;
         Some((slot, name, answers))

@@ -2,8 +2,8 @@
 
 use crate::synthetic::{evaluated, failed, finished, log, method, round, started};
 use formant_report::{
-    Comparison, ReportError, RunLog, Standing, Which, compare, comparison_table, covers, html,
-    over_seeds, rows, seed_table, series_html, series_markdown, significance, write_series_reports,
+    Comparison, ReportError, RunLog, Standing, Which, compare, comparison_table, covers, html, html_of,
+    over_seeds, rows, seed_table, series_markdown, significance, write_series_reports,
 };
 use formant_runtime::event::Event;
 use serde_json::json;
@@ -168,7 +168,7 @@ fn reports_of_a_series_are_written_and_say_what_they_cover() {
     let written = write_series_reports(folder.path(), &logs).unwrap();
     assert_eq!(std::fs::read_to_string(&written[0]).unwrap(), series_markdown(&logs).unwrap());
     let page = std::fs::read_to_string(&written[1]).unwrap();
-    assert_eq!(page, series_html(&logs).unwrap(), "equal logs give equal bytes");
+    assert_eq!(page, html(&logs), "equal logs give equal bytes");
     for part in [
         "<h2>Who is ahead</h2>",
         "PM last: SCD is ahead of every other method.",
@@ -183,12 +183,12 @@ fn reports_of_a_series_are_written_and_say_what_they_cover() {
     for part in ["- seeds: 1, 2, 3, 4, 5", "| difference ", "initial values and batches; one"] {
         assert!(text.contains(part), "{part}\n{text}");
     }
-    let page = html(&logs[0]);
+    let page = html_of(&logs[0]);
     assert!(
         page.contains("<h2>Who is ahead</h2>") && page.contains("clients and the test samples")
     );
     let alone = [started(vec![method("a", "A", true, true)], 1, 1), evaluated("a", 1, 0.5, 0.5, 1)];
-    assert!(!html(&log(&alone)).contains("Who is ahead"), "a single method is ahead of nobody");
+    assert!(!html_of(&log(&alone)).contains("Who is ahead"), "a single method is ahead of nobody");
 }
 
 /// Two seeds of each of two λ, on the same clients.

@@ -9,9 +9,9 @@ use super::super::{Drawing, text};
 use super::listed;
 use crate::plot::{Bands, Heat, Kind, PANEL, Panel, bands, bands_legend};
 use crate::quantity::percent;
-use crate::scoreboard::names;
+use crate::scoreboard::names_of;
 use crate::spectra::mean;
-use crate::{MethodLog, RunLog, rows};
+use crate::{MethodLog, RunLog};
 
 /// Tensors whose spectra are drawn; of more, weights evenly spaced over the depth.
 const LAYERS: usize = 11;
@@ -97,7 +97,7 @@ fn differences(method: &MethodLog) -> Option<(Vec<String>, Vec<Vec<f64>>)> {
 
 /// A map of layers and frequencies for every method.
 fn gap(log: &RunLog) -> Panels {
-    let names = names(&rows(log));
+    let names = names_of(log);
     let found = log.methods.iter().zip(names).enumerate();
     let found: Vec<_> = found
         .filter_map(|(slot, (method, name))| Some((slot, name, differences(method)?)))
@@ -147,7 +147,7 @@ fn gap(log: &RunLog) -> Panels {
 /// The spectra of every method that has some, with its place in the run.
 fn spectra(log: &RunLog) -> Vec<(usize, Panels)> {
     let mut found = Vec::new();
-    for (slot, (method, name)) in log.methods.iter().zip(names(&rows(log))).enumerate() {
+    for (slot, (method, name)) in log.methods.iter().zip(names_of(log)).enumerate() {
         let Some((last, gm)) = at_last(method) else { continue };
         let before = method.spectra.get(&0).and_then(|first| first.gm.as_deref());
         let places = chosen(gm);
