@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use crate::quantity::{one_line, percent};
-use crate::scoreboard::{FURTHER_READING, names, reading};
+use crate::scoreboard::{FURTHER_READING, names_of, reading};
 use crate::setting::Fingerprint;
 use crate::table::grid;
 use crate::{
@@ -50,7 +50,7 @@ fn insights(text: &mut String, log: &RunLog) {
             let _ = writeln!(text, "- {}", escaped(&words));
         }
     }
-    let names = names(&rows(log));
+    let names = names_of(log);
     if gains.iter().any(|gains| gains.over_local.is_some() || gains.over_gm.is_some()) {
         let headings: Vec<&str> = ["method"].into_iter().chain(html::gains::COLUMNS).collect();
         let rows: Vec<Vec<String>> =

@@ -7,7 +7,7 @@ use formant_runtime::event::{Metric, Phase};
 
 use crate::quantity::{bytes, counted, duration, one_line, percent, shortened};
 use crate::summary::WorseOff;
-use crate::{Row, Standing};
+use crate::{Row, RunLog, Standing};
 
 /// What stands above the columns of figures.
 pub(crate) const FIGURES: [&str; 5] = ["GM best", "GM last", "PM best", "PM last", "worst 10 %"];
@@ -115,12 +115,23 @@ impl Scoreboard {
 
 /// What tables and plots call the methods: their titles, or the labels of those that share one.
 pub(crate) fn names(rows: &[Row]) -> Vec<String> {
+    called(rows.iter().map(|row| (row.title.as_str(), row.label.as_str())))
+}
+
+/// The same of a log whose rows nobody needs.
+pub(crate) fn names_of(log: &RunLog) -> Vec<String> {
+    let infos = log.methods.iter().map(|method| &method.info);
+    called(infos.map(|info| (info.title.as_str(), info.label.as_str())))
+}
+
+/// From titles and labels.
+fn called<'a>(methods: impl Iterator<Item = (&'a str, &'a str)> + Clone) -> Vec<String> {
     let mut uses = BTreeMap::new();
-    for row in rows {
-        *uses.entry(row.title.as_str()).or_insert(0) += 1;
+    for (title, _) in methods.clone() {
+        *uses.entry(title).or_insert(0) += 1;
     }
     let own = |title: &str| !title.trim().is_empty() && uses.get(title) == Some(&1);
-    rows.iter().map(|row| one_line(if own(&row.title) { &row.title } else { &row.label })).collect()
+    methods.map(|(title, label)| one_line(if own(title) { title } else { label })).collect()
 }
 
 /// The table of the other metrics.
@@ -245,9 +256,12 @@ fn alone_note(entries: &[Entry], rows: &[Row]) -> Option<String> {
     let found: Vec<(&Entry, WorseOff)> = found.collect();
     let all = found.first()?.1.clients;
     let alike = found.iter().all(|(_, worse)| worse.clients == all);
-    let told = found.iter().map(|(entry, WorseOff { worse, clients })| match alike {
-        true => format!("{} {worse}", entry.name),
-        false => format!("{} {worse} of {clients}", entry.name),
+    let told = found.iter().map(|(entry, WorseOff { worse, clients })| {
+        if alike {
+            format!("{} {worse}", entry.name)
+        } else {
+            format!("{} {worse} of {clients}", entry.name)
+        }
     });
     let told: Vec<String> = told.collect();
     let of = if alike { format!(", of {}", counted(all, "client")) } else { String::new() };

@@ -10,8 +10,8 @@ use super::{Drawing, headings, swatch, text};
 use crate::answers::{answers, class, classes};
 use crate::plot::{HALF, Heat, Panel, Sure, reliability};
 use crate::quantity::{count, percent};
-use crate::scoreboard::names;
-use crate::{Answered, Answers, RunLog, rows};
+use crate::scoreboard::names_of;
+use crate::{Answered, Answers, RunLog};
 
 /// Figures are written into cells up to so many classes.
 const WRITTEN: usize = 20;
@@ -84,7 +84,7 @@ fn ended<'a>(
     log: &'a RunLog,
     found: &'a [Answers],
 ) -> impl Iterator<Item = (usize, String, &'a Answers)> {
-    let places = log.methods.iter().enumerate().zip(names(&rows(log)));
+    let places = log.methods.iter().enumerate().zip(names_of(log));
     places.filter_map(move |((slot, method), name)| {
         let answers = found.iter().find(|answers| answers.label == method.info.label)?;
         Some((slot, name, answers))
@@ -140,7 +140,7 @@ fn calibration(log: &RunLog, found: &[Answers]) -> Panels {
     Panels {
         name: "calibration".to_owned(),
         title: "Calibration: how often answers are right by how sure they are".to_owned(),
-        panels: reliability(&methods.collect::<Vec<_>>()),
+        plots: reliability(&methods.collect::<Vec<_>>()),
         large: false,
     }
 }
@@ -178,7 +178,7 @@ fn confusion(log: &RunLog, found: &[Answers]) -> Vec<(usize, Panels)> {
         if !panels.is_empty() {
             let name_of_file = format!("confusion-{}", slug(slot, &method.info.label));
             let title = format!("Confusion: {name}");
-            pairs.push((place, Panels { name: name_of_file, title, panels, large: true }));
+            pairs.push((place, Panels { name: name_of_file, title, plots: panels, large: true }));
         }
     }
     pairs

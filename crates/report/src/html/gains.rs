@@ -7,8 +7,8 @@ use super::panels::Panels;
 use super::{Drawing, headings, swatch, text};
 use crate::plot::{BARS, Ranked, ranked};
 use crate::quantity::{percent, signed};
-use crate::scoreboard::names;
-use crate::{Gained, Gains, RunLog, gains, rows};
+use crate::scoreboard::names_of;
+use crate::{Gained, Gains, RunLog, gains};
 
 /// How to get what is missing without a method whose clients train alone.
 pub(crate) const WITHOUT_LOCAL: &str = "This run has no method whose clients train alone, so nobody can \
@@ -75,7 +75,7 @@ fn plots(log: &RunLog, found: &[Gains]) -> Vec<Panels> {
             |gains| gains.over_gm.as_ref(),
         ),
     ];
-    let names = names(&rows(log));
+    let names = names_of(log);
     let mut plots = Vec::new();
     for (name, title, other, of) in kinds {
         let methods = found.iter().zip(&names).enumerate();
@@ -90,7 +90,7 @@ fn plots(log: &RunLog, found: &[Gains]) -> Vec<Panels> {
             plots.push(Panels {
                 name: name.to_owned(),
                 title: title.to_owned(),
-                panels,
+                plots: panels,
                 large: false,
             });
         }
@@ -110,7 +110,7 @@ fn table(page: &mut String, logs: &[RunLog], found: &[Gains]) {
     headings(&mut table, columns.into_iter());
     let others: Vec<Vec<Gains>> =
         if several { logs.iter().map(gains).collect() } else { Vec::new() };
-    for (slot, (gains, name)) in found.iter().zip(names(&rows(&logs[0]))).enumerate() {
+    for (slot, (gains, name)) in found.iter().zip(names_of(&logs[0])).enumerate() {
         let _ = write!(table, "<tr><th scope=\"row\">{}{}</th>", swatch(slot), text(&name));
         for cell in cells(gains) {
             let _ = write!(table, "<td>{cell}</td>");

@@ -15,7 +15,7 @@ pub(super) struct Panels {
     /// Their title, as plain text.
     pub(super) title: String,
     /// The plots.
-    pub(super) panels: Vec<Panel>,
+    pub(super) plots: Vec<Panel>,
     /// Whether they are half as wide as the page, instead of a quarter.
     pub(super) large: bool,
 }
@@ -23,7 +23,7 @@ pub(super) struct Panels {
 impl Panels {
     /// Writes them as a card; without plots, nothing.
     pub(super) fn show(&self, page: &mut String) {
-        if self.panels.is_empty() {
+        if self.plots.is_empty() {
             return;
         }
         let class = if self.large { "panels large" } else { "panels" };
@@ -33,7 +33,7 @@ impl Panels {
             self.name,
             text(&self.title)
         );
-        for panel in &self.panels {
+        for panel in &self.plots {
             let _ = writeln!(page, "<div class=\"plot\">{}</div>", panel.svg());
         }
         page.push_str("</div></figure>\n");
@@ -42,7 +42,7 @@ impl Panels {
     /// All of them as one figure.
     pub(super) fn drawing(self) -> Drawing {
         let columns = if self.large { COLUMNS / 2 } else { COLUMNS };
-        let plot = mosaic(&self.title, &self.panels, columns);
+        let plot = mosaic(&self.title, &self.plots, columns);
         Drawing::new(self.name, self.title, plot, "")
     }
 }

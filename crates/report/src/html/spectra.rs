@@ -12,9 +12,9 @@ use super::panels::Panels;
 use super::{Drawing, curves, headings, swatch, text};
 use crate::plot::{Axes, Curve, Measure, Point, lines, terms};
 use crate::quantity::{magnitude, percent};
-use crate::scoreboard::names;
+use crate::scoreboard::names_of;
 use crate::spectra::spectral_courses;
-use crate::{Apart, RunLog, SpectralCourse, TermShare, rows};
+use crate::{Apart, RunLog, SpectralCourse, TermShare};
 
 /// Evaluations whose figures are also written down.
 const LISTED: usize = 50;
@@ -30,7 +30,7 @@ pub(super) fn section(page: &mut String, logs: &[RunLog]) {
         apart(page, logs, &courses);
     }
     let shares = term_panels(log, &courses);
-    if !shares.panels.is_empty() {
+    if !shares.plots.is_empty() {
         page.push_str(
             "<p class=\"caption\">The term itself: the line is the mean objective of a phase (the mean over \
              clients and steps, terms included), the filled part below it what the method's own terms added. \
@@ -76,7 +76,9 @@ fn apart(page: &mut String, logs: &[RunLog], courses: &[SpectralCourse]) {
         listed(&clients)
     );
     page.push_str("<div class=\"trio\">\n");
-    courses_over_rounds(logs).iter().for_each(|drawing| drawing.show(page));
+    for drawing in courses_over_rounds(logs) {
+        drawing.show(page);
+    }
     page.push_str("</div>\n");
     table(page, &logs[0], courses);
 }
@@ -115,19 +117,25 @@ const OVER_ROUNDS: [(&str, &str, &str, Of); 3] = [
 ];
 
 fn courses_over_rounds(logs: &[RunLog]) -> Vec<Drawing> {
-    let rows = rows(&logs[0]);
+    let log = &logs[0];
     let runs: Vec<Vec<SpectralCourse>> = logs.iter().map(spectral_courses).collect();
     let mut drawings = Vec::new();
     for (name, title, axis, of) in OVER_ROUNDS {
         let mut found = Vec::new();
-        for (slot, (called, row)) in names(&rows).into_iter().zip(&rows).enumerate() {
+        for (slot, (called, method)) in names_of(log).into_iter().zip(&log.methods).enumerate() {
             let of_method = runs.iter().filter_map(|run| {
-                let course = run.iter().find(|course| course.label == row.label)?;
+                let course = run.iter().find(|course| course.label == method.info.label)?;
                 let points: Vec<Point> = course.rounds.iter().map(|at| point(at, of)).collect();
                 (!points.is_empty()).then_some(points)
             });
             let points = curves::mean(of_method.collect());
-            found.push(Curve { name: called, slot, aside: !row.personal, points, best: None });
+            found.push(Curve {
+                name: called,
+                slot,
+                aside: !method.info.personal,
+                points,
+                best: None,
+            });
         }
         let axes = Axes { x: "round", whole: true, y: axis, measure: Measure::Loss };
         let says = format!("{title}, PM against GM, by round, one line per method");
@@ -187,7 +195,7 @@ pub(crate) fn cells(course: &SpectralCourse) -> Vec<String> {
 fn table(page: &mut String, log: &RunLog, courses: &[SpectralCourse]) {
     let mut table = String::from("<table class=\"dense\">\n");
     headings(&mut table, ["method"].into_iter().chain(COLUMNS));
-    for (slot, (course, name)) in courses.iter().zip(names(&rows(log))).enumerate() {
+    for (slot, (course, name)) in courses.iter().zip(names_of(log)).enumerate() {
         let _ = write!(table, "<tr><th scope=\"row\">{}{}</th>", swatch(slot), text(&name));
         for cell in cells(course) {
             let _ = write!(table, "<td>{cell}</td>");
@@ -205,7 +213,7 @@ fn table(page: &mut String, log: &RunLog, courses: &[SpectralCourse]) {
 /// The terms' part of the objective, for every method and phase that has one.
 fn term_panels(log: &RunLog, courses: &[SpectralCourse]) -> Panels {
     let mut panels = Vec::new();
-    for (slot, (course, name)) in courses.iter().zip(names(&rows(log))).enumerate() {
+    for (slot, (course, name)) in courses.iter().zip(names_of(log)).enumerate() {
         for (phase, called) in
             [(Phase::Shared, "shared phase"), (Phase::Personal, "personal phase")]
         {
@@ -217,7 +225,7 @@ fn term_panels(log: &RunLog, courses: &[SpectralCourse]) -> Panels {
     Panels {
         name: "terms".to_owned(),
         title: "What the methods' own terms add to the loss".to_owned(),
-        panels,
+        plots: panels,
         large: false,
     }
 }

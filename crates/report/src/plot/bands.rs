@@ -19,7 +19,7 @@ pub(crate) struct Bands<'a> {
     /// How it is drawn.
     pub(crate) kind: Kind,
     /// Magnitudes from the lowest to the highest band.
-    pub(crate) bands: &'a [f32],
+    pub(crate) magnitudes: &'a [f32],
 }
 
 /// Whose spectrum it is, and when.
@@ -46,7 +46,7 @@ impl Kind {
 /// A tensor's spectra on logarithmic axes, in the colour of a method; nothing if none has a positive figure.
 pub(crate) fn bands(layer: &str, slot: usize, lines: &[Bands<'_>]) -> Option<Panel> {
     let figures = || {
-        let all = lines.iter().flat_map(|line| line.bands).map(|&band| f64::from(band));
+        let all = lines.iter().flat_map(|line| line.magnitudes).map(|&band| f64::from(band));
         all.filter(|band| *band > 0.0 && band.is_finite())
     };
     let low = figures().min_by(f64::total_cmp)?;
@@ -84,8 +84,9 @@ pub(crate) fn bands(layer: &str, slot: usize, lines: &[Bands<'_>]) -> Option<Pan
 }
 
 fn line_of(body: &mut String, frame: &Frame, line: &Bands<'_>) {
-    let number = line.bands.len() as f64;
-    let points = line.bands.iter().enumerate().filter(|(_, band)| **band > 0.0 && band.is_finite());
+    let number = line.magnitudes.len() as f64;
+    let points =
+        line.magnitudes.iter().enumerate().filter(|(_, band)| **band > 0.0 && band.is_finite());
     let points: Vec<(f64, f64)> =
         points.map(|(place, &band)| ((place as f64 + 0.5) / number, f64::from(band))).collect();
     let (class, who) = (line.kind.class(), text(&line.who));
@@ -120,5 +121,5 @@ pub(crate) fn bands_legend(slot: usize, clients: &str) -> Panel {
         (mark(Kind::Personal), "personal models at the end"),
         (String::new(), clients),
     ];
-    legend(&entries, HEIGHT)
+    legend(&entries)
 }

@@ -145,7 +145,7 @@ impl Frame {
 }
 
 /// The lines of a legend: a mark in its own markup, 24 wide and centred on height 0, and what it means.
-pub(super) fn legend(entries: &[(String, &str)], height: f64) -> Panel {
+pub(super) fn legend(entries: &[(String, &str)]) -> Panel {
     let mut body = String::new();
     for (place, (mark, meaning)) in entries.iter().enumerate() {
         let y = 26.0 + 22.0 * place as f64;
@@ -158,5 +158,6 @@ pub(super) fn legend(entries: &[(String, &str)], height: f64) -> Panel {
         );
     }
     let says = entries.iter().map(|entry| entry.1).collect::<Vec<_>>().join(", ");
+    let height = 24.0 + 22.0 * entries.len() as f64;
     Panel::new(PANEL, height, format!("Legend: {says}"), body)
 }

@@ -37,15 +37,16 @@ pub(crate) fn reliability(methods: &[Sure<'_>]) -> Vec<Panel> {
             (dot("sure"), "personal models (PM)"),
             (dot("ring"), "generic model (GM)"),
             ("<path class=\"even\" d=\"M0 0H24\"/>".to_owned(), "as sure as right"),
+            (String::new(), "Up: right answers, %."),
             (String::new(), "Larger dots: more answers."),
         ];
-        panels.push(legend(&marks, HEIGHT));
+        panels.push(legend(&marks));
     }
     panels
 }
 
 fn panel(method: &Sure<'_>) -> Panel {
-    let right = PANEL - 8.0;
+    let right = PANEL - 14.0;
     let x = Scale::linear(0.0, 1.0, LEFT, right);
     let y = Scale::linear(0.0, 1.0, BASE, TOP);
     let frame = Frame { x, y, left: LEFT, right, base: BASE };

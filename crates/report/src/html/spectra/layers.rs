@@ -9,9 +9,9 @@ use super::super::{Drawing, text};
 use super::listed;
 use crate::plot::{Bands, Heat, Kind, PANEL, Panel, bands, bands_legend};
 use crate::quantity::percent;
-use crate::scoreboard::names;
+use crate::scoreboard::names_of;
 use crate::spectra::mean;
-use crate::{MethodLog, RunLog, rows};
+use crate::{MethodLog, RunLog};
 
 /// Tensors whose spectra are drawn; of more, weights evenly spaced over the depth.
 const LAYERS: usize = 11;
@@ -20,7 +20,7 @@ const CLIENTS: usize = 6;
 
 pub(super) fn section(page: &mut String, log: &RunLog) {
     let gap = gap(log);
-    if !gap.panels.is_empty() {
+    if !gap.plots.is_empty() {
         page.push_str(
             "<p class=\"caption\">Where personal models leave the generic one: for every tensor (a row, the \
              input above) and every band of frequencies (low ones at the left), how much the PMs' magnitudes \
@@ -70,8 +70,8 @@ fn shown(log: &RunLog, spectra: &[(usize, Panels)]) -> Option<usize> {
 
 /// The last evaluation of which the tensors are known.
 fn at_last(method: &MethodLog) -> Option<(&Spectra, &[LayerSpectrum])> {
-    let known = method.spectra.values().rev().filter(|spectra| spectra.round > 0);
-    known.filter_map(|spectra| Some((spectra, spectra.gm.as_deref()?))).next()
+    let mut known = method.spectra.values().rev().filter(|spectra| spectra.round > 0);
+    known.find_map(|spectra| Some((spectra, spectra.gm.as_deref()?)))
 }
 
 /// How much personal models' bands differ from the generic model's: `|ln|` of the ratio, the mean over clients.
@@ -97,7 +97,7 @@ fn differences(method: &MethodLog) -> Option<(Vec<String>, Vec<Vec<f64>>)> {
 
 /// A map of layers and frequencies for every method.
 fn gap(log: &RunLog) -> Panels {
-    let names = names(&rows(log));
+    let names = names_of(log);
     let found = log.methods.iter().zip(names).enumerate();
     let found: Vec<_> = found
         .filter_map(|(slot, (method, name))| Some((slot, name, differences(method)?)))
@@ -139,7 +139,7 @@ fn gap(log: &RunLog) -> Panels {
         name: "spectral-differences".to_owned(),
         title: "Where personal models' spectra leave the generic model's, by layer and frequency"
             .to_owned(),
-        panels: panels.collect(),
+        plots: panels.collect(),
         large: false,
     }
 }
@@ -147,7 +147,7 @@ fn gap(log: &RunLog) -> Panels {
 /// The spectra of every method that has some, with its place in the run.
 fn spectra(log: &RunLog) -> Vec<(usize, Panels)> {
     let mut found = Vec::new();
-    for (slot, (method, name)) in log.methods.iter().zip(names(&rows(log))).enumerate() {
+    for (slot, (method, name)) in log.methods.iter().zip(names_of(log)).enumerate() {
         let Some((last, gm)) = at_last(method) else { continue };
         let before = method.spectra.get(&0).and_then(|first| first.gm.as_deref());
         let places = chosen(gm);
@@ -159,14 +159,15 @@ fn spectra(log: &RunLog) -> Vec<(usize, Panels)> {
         let clients: Vec<usize> =
             last.clients.iter().take(CLIENTS).map(|client| client.client).collect();
         panels.push(bands_legend(slot, &format!("({})", listed(&clients))));
-        let some = match places.len() < gm.len() {
-            true => format!(", {} of {} tensors", places.len(), gm.len()),
-            false => String::new(),
+        let some = if places.len() < gm.len() {
+            format!(", {} of {} tensors", places.len(), gm.len())
+        } else {
+            String::new()
         };
         let title =
             format!("Spectra of {name} before training and after round {}{some}", last.round);
         let name = format!("spectra-{}", slug(slot, &method.info.label));
-        found.push((slot, Panels { name, title, panels, large: false }));
+        found.push((slot, Panels { name, title, plots: panels, large: false }));
     }
     found
 }
@@ -194,16 +195,16 @@ fn panel(
     let mut lines = Vec::new();
     if let Some(first) = before.and_then(|layers| layers.get(place)) {
         let who = "before training".to_owned();
-        lines.push(Bands { who, kind: Kind::Before, bands: &first.bands });
+        lines.push(Bands { who, kind: Kind::Before, magnitudes: &first.bands });
     }
     for client in last.clients.iter().take(CLIENTS) {
         if let Some(own) = client.layers.as_ref().and_then(|layers| layers.get(place)) {
             let who = format!("client {}", client.client);
-            lines.push(Bands { who, kind: Kind::Personal, bands: &own.bands });
+            lines.push(Bands { who, kind: Kind::Personal, magnitudes: &own.bands });
         }
     }
     let who = "generic model".to_owned();
-    lines.push(Bands { who, kind: Kind::Generic, bands: &layer.bands });
+    lines.push(Bands { who, kind: Kind::Generic, magnitudes: &layer.bands });
     bands(&layer.layer, slot, &lines)
 }
 

@@ -158,7 +158,7 @@ fn spectra(label: &str, place: usize, done: usize, personal: bool, size: Size) -
     let whole = done == 0 || done == size.rounds;
     let layers = |seed: usize, spread: f64| -> Vec<LayerSpectrum> {
         let layer = |layer: usize| {
-            let bands = if layer % 2 == 0 { 24 } else { 4 };
+            let bands = if layer.is_multiple_of(2) { 24 } else { 4 };
             let grown = done as f64 / size.rounds as f64;
             let band = |band: usize| {
                 let low = (1.0 - band as f64 / f64::from(bands)).powi(3);
