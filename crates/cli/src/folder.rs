@@ -2,9 +2,8 @@
 
 use crate::output::pasteable;
 use anyhow::{Context, bail};
-use formant_experiment::{Experiment, Override};
-use formant_methods::Zoo;
-use formant_runtime::{Checkpoint, RuntimeError, files};
+use formant_experiment::Experiment;
+use formant_runtime::{RuntimeError, files};
 use std::fs::{self, File};
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
@@ -57,12 +56,8 @@ pub(crate) fn claim(chosen: Option<PathBuf>, experiment: &Experiment) -> anyhow:
     }
 }
 
-/// The experiment of a run that is to go on.
-pub(crate) fn resumed_experiment(
-    run_dir: &Path,
-    overrides: &[Override],
-    zoo: &Zoo,
-) -> anyhow::Result<Experiment> {
+/// The experiment file of a run that is to go on.
+pub(crate) fn experiment_file(run_dir: &Path) -> anyhow::Result<PathBuf> {
     let path = run_dir.join(EXPERIMENT_FILE);
     if !path.exists() {
         bail!(
@@ -70,13 +65,7 @@ pub(crate) fn resumed_experiment(
             run_dir.display()
         );
     }
-    let experiment =
-        Experiment::read(&path, overrides, zoo).with_context(|| path.display().to_string())?;
-    // Asked here already, because reading the data may take long.
-    if Checkpoint::read(run_dir)?.is_some_and(|c| c.method >= experiment.methods.len()) {
-        return Err(RuntimeError::Complete { path: run_dir.into() }.into());
-    }
-    Ok(experiment)
+    Ok(path)
 }
 
 fn holds_a_run(folder: &Path) -> anyhow::Error {
@@ -109,6 +98,7 @@ fn fresh(parent: &Path, name: &str) -> anyhow::Result<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use formant_methods::Zoo;
 
     #[test]
     fn runs_that_start_together_get_folders_of_their_own() {
@@ -130,7 +120,8 @@ mod tests {
         let out = parent.path().join("deep/run");
         check_unused(&out).unwrap();
         assert_eq!(claim(Some(out.clone()), &experiment).unwrap(), out);
-        assert_eq!(resumed_experiment(&out, &[], &Zoo::standard()).unwrap(), experiment);
+        let file = experiment_file(&out).unwrap();
+        assert_eq!(Experiment::read(&file, &[], &Zoo::standard()).unwrap(), experiment);
         let again = claim(Some(out.clone()), &experiment).unwrap_err();
         assert!(again.to_string().contains("holds a run already"), "{again}");
         assert!(check_unused(&out).is_err() && check_unused(parent.path()).is_err());

@@ -24,6 +24,7 @@ mod data_show;
 mod devices;
 mod evaluate;
 mod export_model;
+mod extension;
 mod folder;
 mod interrupt;
 mod join;

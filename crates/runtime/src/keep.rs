@@ -2,6 +2,7 @@
 //! left out.
 
 use crate::{MethodPlan, RunPlan, Task};
+use formant_methods::MethodError;
 use formant_model::{Card, MethodName, Role, encoded_len};
 
 formant_methods::choice! {
@@ -62,6 +63,27 @@ impl RunPlan {
             kept.push(Kept { generic, personal, bytes, beyond: wanted - bytes });
         }
         kept
+    }
+
+    /// Whether what more rounds would need is kept of each method: its server's and its clients' states. They
+    /// come after all models, if everything is kept and as long as they fit below the limit.
+    pub fn extensible(&self) -> Result<Vec<bool>, MethodError> {
+        let models: u64 = self.kept().iter().map(|kept| kept.bytes).sum();
+        let (mut room, clients) =
+            (self.keep_limit.saturating_sub(models), self.federation.clients.len());
+        let init = self.init();
+        let mut extensible = Vec::new();
+        for MethodPlan { method, .. } in &self.methods {
+            let server = method.start_server(&init);
+            // The server's state and its last broadcast; a state and perhaps an upload of each client.
+            let own = server.encoded_len()? + method.broadcast(&server)?.encoded_len()?;
+            let each = method.start_client(&init).encoded_len()?;
+            let bytes = (own + clients * each) as u64;
+            let fits = self.keep == Keep::All && bytes <= room;
+            room -= if fits { bytes } else { 0 };
+            extensible.push(fits);
+        }
+        Ok(extensible)
     }
 
     /// The card of a model of this run.

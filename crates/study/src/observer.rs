@@ -10,6 +10,12 @@ pub trait Observer {
     fn job_started(&self, _job: &Job) {}
     /// A job of a sweep has its scores.
     fn job_done(&self, _job: &Job) {}
+    /// The run of a job begins; who watches it?
+    fn job_run(&self, _plan: &RunPlan) -> Box<dyn formant_runtime::Observer> {
+        Box::new(Quiet)
+    }
+    /// A run of a speed-up comparison was done before.
+    fn run_found(&self) {}
     /// A run of a speed-up comparison begins; who watches it?
     fn run_started(&self, _plan: &RunPlan) -> Box<dyn formant_runtime::Observer> {
         Box::new(Quiet)

@@ -6,7 +6,7 @@ use crate::{Desk, Hand, Lasting, MethodPlan, RunPlan, RuntimeError};
 use formant_federation::Until;
 use formant_methods::{MethodError, Value};
 use formant_model::{Role, encode, folder};
-use formant_numerics::{Detail, Metric, Model, NumericsError, Patience, Rng, Stream, Tally};
+use formant_numerics::{Detail, Metric, Model, NumericsError, Patience, Pulse, Rng, Stream, Tally};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -20,6 +20,8 @@ pub struct Client<'p> {
     pub method: &'p MethodPlan,
     /// Who it is.
     pub id: usize,
+    /// Who waits for what it does.
+    pub pulse: Pulse<'p>,
 }
 
 /// What a job has left besides the state.
@@ -48,7 +50,7 @@ impl RunPlan {
 
 impl<'p> Client<'p> {
     fn desk(&self) -> Desk<'p> {
-        self.plan.desk(self.method, self.id)
+        Desk { pulse: self.pulse, ..self.plan.desk(self.method, self.id) }
     }
 
     /// Computes a job. `sent` gives the copy of the newest upload of earlier jobs, if one was kept.
@@ -120,18 +122,18 @@ impl<'p> Client<'p> {
 
     /// A model on the client's own samples. A model that diverged while it was fine-tuned gets nothing
     /// right.
-    pub fn score(&self, model: Option<&Model>, hand: &mut Hand) -> Figures {
+    pub fn score(&self, model: Option<&Model>, hand: &mut Hand) -> Result<Figures, RuntimeError> {
         let (samples, measures) =
             (&*self.plan.federation.dataset.train, &self.plan.evaluation.metrics);
         let (indices, detail) = (self.plan.scored(self.id), Detail::of(measures));
         let tally = if let Some(model) = model {
-            hand.worker.score(model, samples, indices, detail)
+            hand.score(model, samples, indices, detail, self.pulse)?
         } else {
             let classes = self.plan.engine.network().classes();
             Tally::lost(samples, indices, classes, detail)
         };
         let metrics = [Metric::Accuracy].into_iter().chain(measures.further());
-        metrics.filter_map(|metric| Some((metric, tally.figure(metric)?))).collect()
+        Ok(metrics.filter_map(|metric| Some((metric, tally.figure(metric)?))).collect())
     }
 
     /// Writes its personal model after a round into a folder; gives the bytes of the file, none for a

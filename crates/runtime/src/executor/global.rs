@@ -1,8 +1,8 @@
 //! The set on which generic models are scored, in parts that may be scored anywhere.
 
 use crate::event::Score;
-use crate::{Hand, RunPlan, Scored};
-use formant_numerics::{Detail, EVALUATION_BATCH, Measures, Model, Samples, Tally};
+use crate::{Hand, RunPlan, RuntimeError, Scored};
+use formant_numerics::{Detail, EVALUATION_BATCH, Measures, Model, Pulse, Samples, Tally};
 
 /// Samples in one part.
 pub(super) const PART: usize = 4 * EVALUATION_BATCH;
@@ -35,10 +35,16 @@ impl<'p> GlobalSet<'p> {
     }
 
     /// Scores a model on one part.
-    pub fn score_part(&self, part: usize, model: &Model, hand: &mut Hand) -> Tally {
+    pub fn score_part(
+        &self,
+        part: usize,
+        model: &Model,
+        hand: &mut Hand,
+        pulse: Pulse<'_>,
+    ) -> Result<Tally, RuntimeError> {
         let end = ((part + 1) * PART).min(self.indices.len());
         let indices = &self.indices[part * PART..end];
-        hand.worker.score(model, self.samples, indices, Detail::of(self.measures))
+        Ok(hand.score(model, self.samples, indices, Detail::of(self.measures), pulse)?)
     }
 
     /// The score on the whole set, from those on all parts in order; none if the set is empty.

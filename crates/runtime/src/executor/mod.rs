@@ -20,13 +20,17 @@ use crate::event::{Phase, Score, Span};
 use crate::store::{Room, Stored};
 use crate::{PhaseRecord, RuntimeError};
 use formant_methods::Value;
-use formant_numerics::{Metric, Model};
+use formant_numerics::{Metric, Model, Pulse};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
 /// Holds the states of all clients while a method runs, and computes with them.
+///
+/// Whoever waits for a wave or a score may stop it by its [`Pulse`]; it then ends within seconds, with an
+/// error for which [`RuntimeError::is_stop`] holds, and the states are lost: the method has to begin again
+/// from what was made durable.
 pub trait Executor {
     /// Begins a method, with the states that a checkpoint names and fresh ones for all other clients.
     fn begin(&mut self, start: &Start<'_>) -> Result<(), RuntimeError>;
@@ -46,10 +50,14 @@ pub trait Executor {
     fn score_personal(&mut self, looked: &Look<'_>) -> Result<PersonalScores, RuntimeError>;
 
     /// Scores one model on every client's own samples.
-    fn score_own(&mut self, model: &Model) -> Result<Vec<Figures>, RuntimeError>;
+    fn score_own(&mut self, model: &Model, pulse: Pulse<'_>) -> Result<Vec<Figures>, RuntimeError>;
 
     /// Scores one model on the [`GlobalSet`]; none if that is empty.
-    fn score_global(&mut self, model: &Model) -> Result<Option<Score>, RuntimeError>;
+    fn score_global(
+        &mut self,
+        model: &Model,
+        pulse: Pulse<'_>,
+    ) -> Result<Option<Score>, RuntimeError>;
 
     /// Shows every client's encoded state, in client order. A client that never took part has the
     /// state that it would begin with.
@@ -116,8 +124,8 @@ pub struct Wave<'a> {
     pub jobs: &'a Jobs,
     /// The broadcasts that they need, by the rounds that these open.
     pub broadcasts: &'a BTreeMap<u64, Arc<Value>>,
-    /// Called from anywhere when a client's job is done.
-    pub job_done: &'a (dyn Fn() + Sync),
+    /// Who waits for it. An executor elsewhere counts a client's samples when its job is done.
+    pub pulse: Pulse<'a>,
 }
 
 /// What a client gives back.
@@ -175,6 +183,8 @@ pub struct Look<'a> {
     pub mean: bool,
     /// Where to write them, if they are kept. It exists.
     pub folder: Option<&'a Path>,
+    /// Who waits for their scores.
+    pub pulse: Pulse<'a>,
 }
 
 /// What a model is worth on a client's own samples, by accuracy and by each metric that the plan asks

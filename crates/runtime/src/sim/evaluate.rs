@@ -31,9 +31,11 @@ impl Course<'_> {
         executor: &mut dyn Executor,
     ) -> Result<Found<'s>, RuntimeError> {
         let started = Instant::now();
+        let pulse = self.scoring_pulse();
+        self.progress.scoring(false);
         let method = &*self.method.method;
         let broadcast = method.broadcast(server)?;
-        let look = |mean| Look { round, broadcast: &broadcast, mean, folder };
+        let look = |mean| Look { round, broadcast: &broadcast, mean, folder, pulse };
         // The paper's remark: without a PM, the GM is scored in its place, and without a GM the
         // averaged PM.
         let (generic, clients, written) = match method.global_model(server)? {
@@ -42,7 +44,7 @@ impl Course<'_> {
                 (model, scores.clients, scores.written)
             }
             Some(model) => {
-                let clients = executor.score_own(&model)?;
+                let clients = executor.score_own(&model, pulse)?;
                 (model, clients, Written::default())
             }
             None => {
@@ -51,10 +53,10 @@ impl Course<'_> {
                 (Cow::Owned(mean), scores.clients, scores.written)
             }
         };
-        let gm = executor.score_global(&generic)?;
+        let gm = executor.score_global(&generic, pulse)?;
         let mut gm_candidates = Vec::new();
         for (name, model) in method.other_global_models(server)? {
-            let score = executor.score_global(&model)?;
+            let score = executor.score_global(&model, pulse)?;
             gm_candidates.extend(score.map(|score| Candidate { name: name.into(), score }));
         }
         let sizes: Vec<usize> =
@@ -68,6 +70,7 @@ impl Course<'_> {
             seconds: started.elapsed().as_secs_f64(),
             clock: None,
         };
+        self.progress.scoring(true);
         Ok(Found { evaluated, generic, written })
     }
 }

@@ -4,7 +4,7 @@
 use crate::pipe::{self, Reply, Request};
 use crate::suite;
 use formant_methods::Value;
-use formant_numerics::EVALUATION_BATCH;
+use formant_numerics::{EVALUATION_BATCH, Pulse};
 use formant_runtime::executor::client::Client;
 use formant_runtime::executor::{GlobalSet, Step};
 use formant_runtime::{Hand, MethodPlan, RunPlan, RuntimeError, Stored};
@@ -71,7 +71,8 @@ impl<'p> Process<'p> {
     }
 
     fn client(&self) -> Client<'p> {
-        Client { plan: self.plan, method: self.method(), id: self.id }
+        // The driver stops between clients.
+        Client { plan: self.plan, method: self.method(), id: self.id, pulse: Pulse::NONE }
     }
 
     /// The state, or the one that it would begin with. It has to be put back if it changes.
@@ -105,7 +106,7 @@ impl<'p> Process<'p> {
                     &broadcast,
                     hand,
                     |model, hand| {
-                        let figures = client.score(model, hand);
+                        let figures = client.score(model, hand)?;
                         let written = match (&folder, model) {
                             (Some(folder), Some(model)) => {
                                 client.write_model(round, model, folder)?
@@ -119,9 +120,10 @@ impl<'p> Process<'p> {
                 self.state = took_part.then_some(state);
                 reply
             }
-            Request::ScoreOwn(model) => Reply::Own(client.score(Some(&model), &mut self.hand)),
+            Request::ScoreOwn(model) => Reply::Own(client.score(Some(&model), &mut self.hand)?),
             Request::ScorePart(part, model) => {
-                Reply::Part(GlobalSet::of(self.plan).score_part(part, &model, &mut self.hand))
+                let set = GlobalSet::of(self.plan);
+                Reply::Part(set.score_part(part, &model, &mut self.hand, Pulse::NONE)?)
             }
             Request::State => {
                 let (state, took_part) = self.take_state();

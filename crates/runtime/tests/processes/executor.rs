@@ -2,7 +2,8 @@
 
 use crate::CHILD;
 use crate::pipe::{self, Reply, Request};
-use formant_numerics::Model;
+use formant_methods::MethodError;
+use formant_numerics::{Model, Pulse};
 use formant_runtime::event::Score;
 use formant_runtime::executor::{
     Answer, Executor, Figures, GlobalSet, Held, Look, MeanModel, PersonalScores, Start, Take, Wave,
@@ -122,6 +123,11 @@ impl<'p> Processes<'p> {
     }
 }
 
+/// Processes are not stopped in the middle of what they do, but nothing of it is used.
+fn stopped(pulse: Pulse<'_>) -> Result<(), RuntimeError> {
+    if pulse.is_stopped() { Err(MethodError::Stopped.into()) } else { Ok(()) }
+}
+
 impl Executor for Processes<'_> {
     fn begin(&mut self, start: &Start<'_>) -> Result<(), RuntimeError> {
         (self.method, self.folder) = (start.method, start.folder.to_owned());
@@ -152,7 +158,9 @@ impl Executor for Processes<'_> {
             let process = &mut self.clients[*jobs.next()?];
             Some(process.hear().and_then(|reply| match reply {
                 Reply::Worked { record, upload } => {
-                    (wave.job_done)();
+                    let phases = record.phases.iter();
+                    wave.pulse.count(phases.map(|phase| phase.record.meter.samples).sum());
+                    stopped(wave.pulse)?;
                     let upload = upload.map(|upload| method.decode_upload(&upload)).transpose()?;
                     Ok(Answer { record, upload })
                 }
@@ -165,6 +173,7 @@ impl Executor for Processes<'_> {
     }
 
     fn score_personal(&mut self, looked: &Look<'_>) -> Result<PersonalScores, RuntimeError> {
+        stopped(looked.pulse)?;
         let broadcast = looked.broadcast.encode()?;
         let look = |_| Request::Look {
             round: looked.round,
@@ -191,7 +200,8 @@ impl Executor for Processes<'_> {
         Ok(scores)
     }
 
-    fn score_own(&mut self, model: &Model) -> Result<Vec<Figures>, RuntimeError> {
+    fn score_own(&mut self, model: &Model, pulse: Pulse<'_>) -> Result<Vec<Figures>, RuntimeError> {
+        stopped(pulse)?;
         self.ask_all(
             |_| Request::ScoreOwn(model.clone()),
             |reply| match reply {
@@ -201,10 +211,15 @@ impl Executor for Processes<'_> {
         )
     }
 
-    fn score_global(&mut self, model: &Model) -> Result<Option<Score>, RuntimeError> {
+    fn score_global(
+        &mut self,
+        model: &Model,
+        pulse: Pulse<'_>,
+    ) -> Result<Option<Score>, RuntimeError> {
         let set = GlobalSet::of(self.plan);
         let mut parts = Vec::new();
         for part in 0..set.parts() {
+            stopped(pulse)?;
             let clients = self.clients.len();
             let process = &mut self.clients[part % clients];
             process.ask(&Request::ScorePart(part, model.clone()))?;

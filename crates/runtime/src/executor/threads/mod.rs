@@ -16,7 +16,7 @@ use crate::sync::lock;
 use crate::{Hand, RunPlan, RuntimeError};
 use crew::Crew;
 use formant_methods::Value;
-use formant_numerics::Model;
+use formant_numerics::{Model, Pulse};
 use inbox::{End, Inbox};
 use order::training_order;
 use std::sync::{Arc, Mutex};
@@ -83,8 +83,11 @@ struct Work<'a, 'p> {
 }
 
 impl<'p> Work<'_, 'p> {
-    fn client(&self, id: usize) -> Client<'p> {
-        Client { plan: self.plan, method: &self.plan.methods[self.index], id }
+    fn client<'a>(&self, id: usize, pulse: Pulse<'a>) -> Client<'a>
+    where
+        'p: 'a,
+    {
+        Client { plan: self.plan, method: &self.plan.methods[self.index], id, pulse }
     }
 
     /// A client's state, made the first time it is asked for.
@@ -101,7 +104,7 @@ impl<'p> Work<'_, 'p> {
         wave: &Wave<'_>,
         hand: &mut Hand,
     ) -> Result<JobRecord, RuntimeError> {
-        let client = self.client(id);
+        let client = self.client(id, wave.pulse);
         let mut state = self.take_state(id)?;
         let sent = || self.store.sent(id);
         let done = client.work(steps, wave.broadcasts, &mut state, &sent, hand)?;
@@ -165,7 +168,6 @@ impl Executor for Threads<'_, '_> {
                 let record = work.job(*client, &wave.jobs[client], wave, hand)?;
                 guard.went_well();
                 inbox.done(record);
-                (wave.job_done)();
                 Ok(())
             },
             || {
@@ -197,12 +199,12 @@ impl Executor for Threads<'_, '_> {
         let _ahead = work.store.read_ahead(&clients);
         let scores = crew.run(&clients, |id, hand| {
             let turn = mean.as_ref().map(|mean| mean.turn(*id));
-            let client = work.client(*id);
+            let client = work.client(*id, looked.pulse);
             let state = work.take_state(*id)?;
             let (round, got) = (looked.round, looked.broadcast);
             let score =
                 client.with_personal_model(round, &state, got, hand, |model, hand| {
-                    let score = client.score(model, hand);
+                    let score = client.score(model, hand)?;
                     if let Some(turn) = turn {
                         let add = |mean: &mut MeanModel, model| mean.add(client.weight(), model);
                         turn.take(|mean| model.into_iter().for_each(|model| add(mean, model)));
@@ -222,16 +224,21 @@ impl Executor for Threads<'_, '_> {
         Ok(PersonalScores { clients: scores, mean, written })
     }
 
-    fn score_own(&mut self, model: &Model) -> Result<Vec<Figures>, RuntimeError> {
+    fn score_own(&mut self, model: &Model, pulse: Pulse<'_>) -> Result<Vec<Figures>, RuntimeError> {
         let clients = self.clients();
         let (crew, work) = self.at_work()?;
-        crew.run(&clients, |id, hand| Ok(work.client(*id).score(Some(model), hand)))
+        crew.run(&clients, |id, hand| work.client(*id, pulse).score(Some(model), hand))
     }
 
-    fn score_global(&mut self, model: &Model) -> Result<Option<Score>, RuntimeError> {
+    fn score_global(
+        &mut self,
+        model: &Model,
+        pulse: Pulse<'_>,
+    ) -> Result<Option<Score>, RuntimeError> {
         let set = GlobalSet::of(self.plan);
         let parts: Vec<usize> = (0..set.parts()).collect();
-        let scores = self.crew.run(&parts, |part, hand| Ok(set.score_part(*part, model, hand)))?;
+        let scores =
+            self.crew.run(&parts, |part, hand| set.score_part(*part, model, hand, pulse))?;
         Ok(set.total(scores))
     }
 
