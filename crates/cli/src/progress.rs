@@ -12,7 +12,7 @@ pub(crate) use ticker::{NowAndThen, Ticker};
 use formant_runtime::event::{Event, Metric, RunStarted};
 use formant_runtime::{Forecast, Observer, Parts, Progress};
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
-use line::Line;
+use line::{Line, wrapped};
 use std::io::IsTerminal;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -39,10 +39,12 @@ struct State {
     rounds: usize,
     width: usize,
     titles: Vec<(String, String)>,
-    /// The method under way: its label, its bar and its round.
+    /// The method under way: its label, its round and its bar.
     method: String,
     round: usize,
     bar: Option<ProgressBar>,
+    /// The method that has ended last.
+    ended: String,
     /// The line below all bars, if there is more than one to come.
     total: Option<ProgressBar>,
     scores: String,
@@ -196,6 +198,15 @@ impl Screen {
         let mut state = self.state();
         let Some(watch) = &mut state.watch else { return };
         watch.look();
+        let at = watch.progress.position();
+        // A run that goes on in the middle of a round opens none.
+        if state.bar.is_none()
+            && let Some((label, _)) = state.titles.get(at.method).cloned()
+            && label != state.ended
+        {
+            self.begin(&mut state, &label);
+            state.round = (at.rounds + 1).min(state.rounds);
+        }
         if self.is_terminal {
             self.draw(&state);
         } else {
@@ -223,6 +234,14 @@ impl Screen {
         eprintln!("{}", state.line(left(rest)).plain());
         if let Some((line, _)) = state.total() {
             eprintln!("{}", line.plain());
+        }
+    }
+
+    /// Says what is about to run, once.
+    fn introduce(&self, state: &mut State) {
+        if let Some(text) = state.introduction.take() {
+            let columns = if self.is_terminal { columns() } else { usize::MAX };
+            eprintln!("{}", wrapped(&text, columns));
         }
     }
 
@@ -278,7 +297,7 @@ impl Screen {
                 if !self.is_terminal {
                     eprintln!("{}", line.plain());
                 }
-                state.method.clear();
+                state.ended = std::mem::take(&mut state.method);
                 return;
             }
             Event::RunFinished { .. } => {
@@ -303,8 +322,7 @@ impl Screen {
 
 /// Draws a line with its bar, as wide as the terminal is now.
 fn put(bar: &ProgressBar, line: &Line, share: f64) {
-    let columns = usize::from(console::Term::stderr().size().1);
-    let (title, width, text) = line.fit(columns);
+    let (title, width, text) = line.fit(columns());
     let bar_of = |width| format!("{{bar:{width}.cyan/dim}} ");
     let drawn = if width > 0 { bar_of(width) } else { String::new() };
     let template = format!("{{prefix}} {drawn}{{msg}}");
@@ -314,6 +332,11 @@ fn put(bar: &ProgressBar, line: &Line, share: f64) {
     bar.set_prefix(title);
     bar.set_message(text);
     bar.set_position((share * STEPS as f64) as u64);
+}
+
+/// As wide as the terminal is now.
+fn columns() -> usize {
+    usize::from(console::Term::stderr().size().1)
 }
 
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -326,14 +349,16 @@ impl Observer for Bars {
             return;
         }
         let mut state = self.screen.state();
-        if let Some(introduction) = state.introduction.take() {
-            eprintln!("{introduction}");
-        }
+        self.screen.introduce(&mut state);
         self.screen.follow(&mut state, event);
     }
 
     fn progress(&self, progress: &Arc<Progress>) {
-        self.screen.state().watch = Some(Watch::new(progress));
+        let mut state = self.screen.state();
+        if self.ticker.is_some() {
+            self.screen.introduce(&mut state);
+        }
+        state.watch = Some(Watch::new(progress));
     }
 }
 

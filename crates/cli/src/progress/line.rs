@@ -54,6 +54,24 @@ fn shortened(text: &str, columns: usize) -> String {
     format!("{}…", kept.trim_end())
 }
 
+/// A text in lines of at most so many columns, broken between words.
+pub(crate) fn wrapped(text: &str, columns: usize) -> String {
+    let (mut lines, mut taken) = (String::new(), 0);
+    for word in text.split(' ') {
+        let length = word.chars().count();
+        if taken > 0 && taken + 1 + length > columns {
+            lines.push('\n');
+            taken = 0;
+        } else if taken > 0 {
+            lines.push(' ');
+            taken += 1;
+        }
+        lines.push_str(word);
+        taken += length;
+    }
+    lines
+}
+
 /// `0:07`, `12:30`, `1:02:03`.
 pub(crate) fn short(time: Duration) -> String {
     let seconds = time.as_secs();
@@ -98,6 +116,17 @@ mod tests {
             let (_, bar, text) = line(title, scores).fit(80);
             assert!(bar >= 6 && text.contains("PM"), "{title}");
         }
+    }
+
+    #[test]
+    fn words_stay_whole() {
+        let text = "longish: 3 methods on mnist-small, 8 clients with 6,001 samples";
+        let lines = wrapped(text, 20);
+        assert!(lines.lines().all(|line| line.chars().count() <= 20), "{lines}");
+        assert_eq!(
+            (lines.replace('\n', " "), wrapped(text, usize::MAX)),
+            (text.into(), text.into())
+        );
     }
 
     #[test]

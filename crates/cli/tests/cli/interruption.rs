@@ -184,7 +184,7 @@ fn an_interrupted_sweep_keeps_what_is_finished() {
 #[test]
 fn a_round_that_would_last_for_hours_ends_at_a_batch() {
     let terminal = Terminal::new();
-    terminal.write("long.toml", &LONG.replace("\nepochs = 1\n", "\nepochs = 1000000\n"));
+    terminal.write("long.toml", &LONG.replace("\nepochs = 1\n", "\nepochs = 10000\n"));
     let run_dir = terminal.path("run");
     let mut child = start(&terminal, &["run", "long.toml", "--out", "run", "--quiet"]);
     wait_until(&mut child, || run_dir.join("checkpoint.json").exists());
