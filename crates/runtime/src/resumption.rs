@@ -12,7 +12,6 @@ use std::io::{BufRead, BufReader, Seek, SeekFrom};
 use std::path::Path;
 
 /// What a run folder holds.
-#[expect(clippy::large_enum_variant, reason = "there is one of them")]
 pub(crate) enum Found {
     /// No run that has begun.
     Nothing,

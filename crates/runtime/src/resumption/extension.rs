@@ -39,7 +39,6 @@ pub(super) fn check(
         for (method, ended) in plan.methods.iter().zip(&checkpoint.ended) {
             let label = &method.label;
             match ended {
-                Ended::Early => {}
                 Ended::Unkept => {
                     return refuse(
                         format!("the states of {label} that more rounds need were not kept"),
@@ -55,7 +54,7 @@ pub(super) fn check(
                         LONGER,
                     );
                 }
-                Ended::Kept(_) => {}
+                Ended::Kept(_) | Ended::Early => {}
             }
         }
     }

@@ -78,7 +78,7 @@ pub fn run_on(
     observer: &dyn Observer,
     stop: &AtomicBool,
 ) -> Result<Outcome, RuntimeError> {
-    go(executor, Session { plan, run_dir, observer, stop, may_extend: false })
+    go(executor, &Session { plan, run_dir, observer, stop, may_extend: false })
 }
 
 /// Goes on with a run that was interrupted, or that has ended and now has more rounds or further methods:
@@ -103,7 +103,7 @@ pub fn extend_on(
     observer: &dyn Observer,
     stop: &AtomicBool,
 ) -> Result<Outcome, RuntimeError> {
-    go(executor, Session { plan, run_dir, observer, stop, may_extend: true })
+    go(executor, &Session { plan, run_dir, observer, stop, may_extend: true })
 }
 
 /// Whether [`extend`] would go on, asked before anything is changed.
@@ -138,8 +138,8 @@ impl Session<'_> {
     }
 }
 
-fn go(executor: &mut dyn Executor, session: Session<'_>) -> Result<Outcome, RuntimeError> {
-    let Session { plan, run_dir, observer, stop, may_extend } = session;
+fn go(executor: &mut dyn Executor, session: &Session<'_>) -> Result<Outcome, RuntimeError> {
+    let Session { plan, run_dir, observer, stop, may_extend } = *session;
     create_folder(run_dir)?;
     let _lock = lock(run_dir)?;
     let found = resumption::found(plan, run_dir, may_extend)?;
