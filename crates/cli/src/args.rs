@@ -1,10 +1,17 @@
 //! The command line.
 
+pub(crate) mod adapt;
 pub(crate) mod cert;
+pub(crate) mod compare;
 pub(crate) mod data;
 pub(crate) mod model;
 pub(crate) mod network;
 pub(crate) mod predict;
+pub(crate) mod report;
+pub(crate) mod reproduce;
+pub(crate) mod runs;
+pub(crate) mod series;
+pub(crate) mod watch;
 
 use clap::builder::RangedI64ValueParser;
 use clap::{Args, Parser, Subcommand};
@@ -49,14 +56,22 @@ pub(crate) enum Command {
     Predict(predict::PredictArgs),
     /// Score a model on labelled images
     Evaluate(predict::EvaluateArgs),
+    /// Give clients that took no part in a run personal models
+    Adapt(adapt::AdaptArgs),
     /// Write report.md and report.html for a run folder and print its table
-    Report(ReportArgs),
+    Report(report::ReportArgs),
+    /// Make the paper's tables and figures
+    Reproduce(reproduce::ReproduceArgs),
+    /// Make the tables of documents from files of results
+    Tables(reproduce::TablesArgs),
     /// Measure what the wait-free schedule saves: time to a target accuracy with and without it
     Speedup(SpeedupArgs),
     /// Measure how fast this machine trains each method, for the virtual clock
     Devices(DevicesArgs),
-    /// Average several runs of one experiment that differ in their seeds
-    Compare(CompareArgs),
+    /// Put runs side by side: means over seeds, what differs, who is ahead
+    Compare(compare::CompareArgs),
+    /// List run folders: state, date, best figures
+    Runs(runs::RunsArgs),
     /// List the methods, or show one with its hyper-parameters
     Methods(MethodsArgs),
     /// List the networks with their sizes
@@ -73,6 +88,8 @@ pub(crate) enum Command {
     Join(network::JoinArgs),
     /// Show where a running server stands
     Status(network::StatusArgs),
+    /// Follow a run or a federation in the browser, with the report's figures as they come
+    Watch(watch::WatchArgs),
 }
 
 /// What `run`, `sweep` and `data show` share: an experiment and changes to it.
@@ -101,6 +118,7 @@ Examples:
   formant run
   formant run experiment.toml --set data.alpha=0.1 --seed 3
   formant run --method scd --set method.lambda_p=3 --set rounds=20
+  formant run --seeds 5                     five seeds, mean ± deviation, who is ahead
   formant run --json --quiet > result.json
   formant run --resume runs/quickstart-20260101-120000
   formant run --resume runs/mine --set rounds=60        a finished run, with more rounds
@@ -108,14 +126,16 @@ Examples:
 pub(crate) struct RunArgs {
     #[command(flatten)]
     pub(crate) experiment: ExperimentArgs,
+    #[command(flatten)]
+    pub(crate) series: series::SeriesArgs,
     /// Worker threads; the result does not depend on them [default: one per core]
     #[arg(long, allow_negative_numbers = true, value_parser = threads())]
     pub(crate) threads: Option<i64>,
     /// Run folder, new or empty [default: runs/NAME-TIME]
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
-    /// Go on with an interrupted run, or extend a finished one by --set rounds=N and --add-method; its
-    /// experiment is taken from the folder
+    /// Go on with an interrupted run or with several seeds, or extend a finished run by --set rounds=N and
+    /// --add-method; the experiment is taken from the folder
     #[arg(long, value_name = "RUN_DIR", conflicts_with_all = ["experiment", "methods", "seed", "data_dir", "out"])]
     pub(crate) resume: Option<PathBuf>,
     /// With --resume: run this method of the zoo as well (repeatable)
@@ -238,29 +258,6 @@ impl From<Rank> for formant_study::Rank {
             Rank::Both => Self::Both,
         }
     }
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct ReportArgs {
-    /// Run folder
-    pub(crate) run_dir: PathBuf,
-    /// Print the rows as JSON on standard output
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-#[derive(Debug, Args)]
-#[command(after_help = "\
-Example:
-  for s in 1 2 3; do formant run --seed $s --out runs/seed-$s; done
-  formant compare runs/seed-1 runs/seed-2 runs/seed-3")]
-pub(crate) struct CompareArgs {
-    /// Run folders
-    #[arg(required = true)]
-    pub(crate) run_dirs: Vec<PathBuf>,
-    /// Print the rows as JSON on standard output
-    #[arg(long)]
-    pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]

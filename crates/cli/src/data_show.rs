@@ -6,7 +6,7 @@ use crate::output::{check_free, colour_on_stdout, note, print, print_json};
 use crate::progress::LateBar;
 use crate::run;
 use formant_data::show::{self, SheetRows};
-use formant_data::{Federation, Split};
+use formant_data::{ClientData, Federation, Split};
 use formant_methods::Zoo;
 use formant_runtime::files::{self, Synced};
 use serde_json::{Value, json};
@@ -69,14 +69,16 @@ fn everything(federation: &Federation) -> Value {
     let classes = dataset.class_names.iter().zip(counts);
     let classes =
         classes.map(|(name, [train, test])| json!({ "name": name, "train": train, "test": test }));
-    let clients = federation.clients.iter().enumerate().map(|(client, own)| {
+    let holder = |own: &ClientData| {
         json!({
             "train": own.size(Split::Train),
             "validation": own.size(Split::Validation),
             "test": own.size(Split::Test),
-            "labels": federation.label_counts(client, Split::All),
+            "labels": federation.labels_of(own, Split::All),
         })
-    });
+    };
+    let clients = federation.clients.iter().map(holder);
+    let newcomers = federation.newcomers.clients.iter().map(holder);
     let columns = show::columns(dataset).map(|columns| {
         let column = |column: &show::ColumnSummary| {
             json!({
@@ -90,7 +92,7 @@ fn everything(federation: &Federation) -> Value {
         };
         columns.iter().map(column).collect::<Vec<_>>()
     });
-    json!({
+    let mut all = json!({
         "name": dataset.name,
         "train": dataset.train.len(),
         "test": dataset.test.len(),
@@ -102,5 +104,9 @@ fn everything(federation: &Federation) -> Value {
         "remarks": dataset.remarks,
         "columns": columns,
         "clients": clients.collect::<Vec<_>>(),
-    })
+    });
+    if newcomers.len() > 0 {
+        all["newcomers"] = newcomers.collect();
+    }
+    all
 }

@@ -108,9 +108,7 @@ fn name(source: &Path, card: &Card, format: Format) -> String {
     let label = folder::method_folders([card.method.label.as_str()]).remove(0);
     let best = source.file_name().is_some_and(|name| name == folder::BEST);
     let best = if best { "-best" } else { "" };
-    // A label may hold what is no part of a file's name.
-    let plain: String = label.chars().map(|c| if "/\\:".contains(c) { '-' } else { c }).collect();
-    format!("{plain}-{}{best}.{}", card.role.word(), format.name())
+    format!("{label}-{}{best}.{}", card.role.word(), format.name())
 }
 
 fn entry(written: &Written) -> Value {

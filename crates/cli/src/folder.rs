@@ -2,8 +2,9 @@
 
 use crate::output::pasteable;
 use anyhow::{Context, bail};
-use formant_experiment::Experiment;
-use formant_runtime::{RuntimeError, files};
+use formant_experiment::{Experiment, Override};
+use formant_methods::Zoo;
+use formant_runtime::{Checkpoint, RuntimeError, files};
 use std::fs::{self, File};
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
@@ -39,13 +40,7 @@ pub(crate) fn check_empty(folder: &Path, remedy: &str) -> anyhow::Result<()> {
 /// Makes the run folder (without a choice, `runs/NAME-TIME`) and puts the experiment into it.
 /// Whoever creates that file owns the folder, however many start in the same moment.
 pub(crate) fn claim(chosen: Option<PathBuf>, experiment: &Experiment) -> anyhow::Result<PathBuf> {
-    let folder = match chosen {
-        Some(folder) => {
-            files::create_folder(&folder)?;
-            folder
-        }
-        None => fresh(Path::new("runs"), &experiment.name)?,
-    };
+    let folder = make(chosen, &experiment.name)?;
     let text = toml::to_string(&experiment.to_table()).context("cannot write the experiment")?;
     let path = folder.join(EXPERIMENT_FILE);
     let written = File::create_new(&path).and_then(|mut file| file.write_all(text.as_bytes()));
@@ -56,7 +51,34 @@ pub(crate) fn claim(chosen: Option<PathBuf>, experiment: &Experiment) -> anyhow:
     }
 }
 
-/// The experiment file of a run that is to go on.
+/// Makes the folder that was chosen, or `runs/NAME-TIME`.
+pub(crate) fn make(chosen: Option<PathBuf>, name: &str) -> anyhow::Result<PathBuf> {
+    let Some(folder) = chosen else { return fresh(Path::new("runs"), name) };
+    files::create_folder(&folder)?;
+    Ok(folder)
+}
+
+/// The experiment of a run that has ended.
+pub(crate) fn finished_experiment(
+    run_dir: &Path,
+    overrides: &[Override],
+    zoo: &Zoo,
+) -> anyhow::Result<Experiment> {
+    let path = experiment_file(run_dir)?;
+    let experiment =
+        Experiment::read(&path, overrides, zoo).with_context(|| path.display().to_string())?;
+    let is_complete = |at: Checkpoint| at.is_complete(experiment.methods.len(), experiment.rounds);
+    if !Checkpoint::read(run_dir)?.is_some_and(is_complete) {
+        bail!(
+            "the run in {} has not ended\nhint: go on with it by `formant run --resume {}`",
+            run_dir.display(),
+            pasteable(run_dir)
+        );
+    }
+    Ok(experiment)
+}
+
+/// The experiment file of a run.
 pub(crate) fn experiment_file(run_dir: &Path) -> anyhow::Result<PathBuf> {
     let path = run_dir.join(EXPERIMENT_FILE);
     if !path.exists() {
@@ -98,7 +120,6 @@ fn fresh(parent: &Path, name: &str) -> anyhow::Result<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use formant_methods::Zoo;
 
     #[test]
     fn runs_that_start_together_get_folders_of_their_own() {

@@ -14,8 +14,10 @@
 //! }
 //! ```
 
+mod adapt;
 mod args;
 mod cert;
+mod compare;
 mod data;
 mod data_export;
 mod data_get;
@@ -24,6 +26,7 @@ mod data_show;
 mod devices;
 mod evaluate;
 mod export_model;
+mod exporting;
 mod extension;
 mod folder;
 mod interrupt;
@@ -35,13 +38,18 @@ mod program;
 mod progress;
 mod ranking;
 mod report;
+mod reproduce;
 mod run;
+mod runs;
+mod series;
 mod serve;
 mod service;
 mod speedup;
 mod status;
 mod suggestion;
 mod sweep;
+mod tables;
+mod watch;
 
 use args::{Cli, Command};
 use clap::FromArgMatches;
@@ -68,10 +76,14 @@ fn run_command(command: Command, zoo: &Zoo) -> anyhow::Result<ExitCode> {
         Command::Export(args) => export_model::export(&args),
         Command::Predict(args) => predict::predict(&args),
         Command::Evaluate(args) => evaluate::evaluate(&args),
+        Command::Adapt(args) => adapt::adapt(&args, zoo),
         Command::Report(args) => report::report(&args),
+        Command::Reproduce(args) => reproduce::reproduce(args, zoo),
+        Command::Tables(args) => tables::tables(&args),
         Command::Speedup(args) => speedup::speedup(&args, zoo),
         Command::Devices(args) => devices::devices(&args, zoo),
-        Command::Compare(args) => report::compare(&args),
+        Command::Compare(args) => compare::compare(&args),
+        Command::Runs(args) => runs::runs(&args),
         Command::Methods(args) => list::methods(&args, zoo),
         Command::Networks(args) => list::networks(&args),
         Command::Data(args) => data::data(args, zoo),
@@ -80,5 +92,6 @@ fn run_command(command: Command, zoo: &Zoo) -> anyhow::Result<ExitCode> {
         Command::Serve(args) => serve::serve(&args, zoo),
         Command::Join(args) => join::join(&args, zoo),
         Command::Status(args) => status::status(&args),
+        Command::Watch(args) => watch::watch(&args),
     }
 }

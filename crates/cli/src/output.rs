@@ -1,7 +1,7 @@
 //! What goes to the terminal: results, errors with hints, colour only where somebody can see it.
 
 use crate::program;
-use std::fmt::Write as _;
+pub(crate) use formant_report::markdown_table;
 use std::io::{ErrorKind, IsTerminal, Write};
 use std::path::Path;
 
@@ -38,30 +38,6 @@ pub(crate) fn print(text: &str) -> anyhow::Result<()> {
 /// The same for a value as indented JSON.
 pub(crate) fn print_json(value: &impl serde::Serialize) -> anyhow::Result<()> {
     print(&(serde_json::to_string_pretty(value)? + "\n"))
-}
-
-/// A Markdown table whose columns line up.
-pub(crate) fn markdown_table(cells: &[impl AsRef<[String]>]) -> String {
-    let columns = cells.first().map_or(0, |row| row.as_ref().len());
-    let widest = |column: usize| {
-        let cells = cells.iter().filter_map(|row| row.as_ref().get(column));
-        cells.map(|cell| cell.chars().count()).max().unwrap_or(0).max(3)
-    };
-    let widths: Vec<usize> = (0..columns).map(widest).collect();
-    let mut text = String::new();
-    for (place, row) in cells.iter().enumerate() {
-        let padded = row.as_ref().iter().zip(&widths).enumerate().map(|(column, (cell, width))| {
-            if column == 0 { format!("{cell:<width$}") } else { format!("{cell:>width$}") }
-        });
-        let _ = writeln!(text, "| {} |", padded.collect::<Vec<_>>().join(" | "));
-        if place == 0 {
-            let rule = widths.iter().enumerate().map(|(column, width)| {
-                if column == 0 { "-".repeat(*width) } else { format!("{}:", "-".repeat(width - 1)) }
-            });
-            let _ = writeln!(text, "| {} |", rule.collect::<Vec<_>>().join(" | "));
-        }
-    }
-    text
 }
 
 /// An error if something is where a file is to be written, unless it may be replaced.

@@ -7,6 +7,7 @@ use crate::interrupt::stop_flag;
 use crate::output::{colour_on_stdout, note, pasteable, print, print_json};
 use crate::program;
 use crate::progress::{Bars, LateBar};
+use crate::series;
 use crate::suggestion;
 use anyhow::Context;
 use formant_experiment::{Experiment, Origin, Override, QUICKSTART};
@@ -16,12 +17,18 @@ use formant_report::RunLog;
 use formant_runtime::quantity::{bytes, count};
 use formant_runtime::sim::{self, Outcome};
 use formant_runtime::{EVENTS_FILE, RunPlan, Scored};
-use formant_study::Draft;
+use formant_study::{Draft, Series};
 use std::fmt::Write as _;
 use std::path::Path;
 use std::process::ExitCode;
 
 pub(crate) fn run(args: RunArgs, zoo: &Zoo) -> anyhow::Result<ExitCode> {
+    if let Some(seeds) = args.series.seeds.clone() {
+        return series::run(args, &seeds, zoo);
+    }
+    if let Some(folder) = args.resume.as_ref().filter(|folder| Series::is_one(folder)) {
+        return series::resume(folder, &args, zoo);
+    }
     // Everything that can be refused is refused before a folder is made.
     let (plan, run_dir) = if let Some(run_dir) = args.resume {
         let more = extension::asked_for(&args.experiment.set, &args.add_method)?;
@@ -80,7 +87,8 @@ fn plan(experiment: &Experiment) -> anyhow::Result<RunPlan> {
     Ok(experiment.plan_on(federation?)?)
 }
 
-fn result(log: &RunLog, run_dir: &Path) -> serde_json::Value {
+/// A run as JSON.
+pub(crate) fn result(log: &RunLog, run_dir: &Path) -> serde_json::Value {
     let finished = log.methods.iter().filter_map(|m| Some((&m.info.label, m.finish.as_ref()?)));
     let fingerprints: serde_json::Map<_, _> = finished
         .filter_map(|(label, f)| Some((label.clone(), f.fingerprint.clone()?.into())))
@@ -224,8 +232,13 @@ pub(crate) fn threads(given: Option<i64>) -> Vec<Override> {
 pub(crate) fn introduction(plan: &RunPlan) -> String {
     let header = &plan.header;
     let images: usize = header.clients.iter().flatten().map(|c| c.train).sum();
+    let later = match plan.federation.newcomers.clients.len() {
+        0 => String::new(),
+        1 => ", one more joins later".into(),
+        many => format!(", {many} more join later"),
+    };
     format!(
-        "{}: {} on {} ({} parameters), {} clients with {} training samples in all, {} rounds, {} thread{}",
+        "{}: {} on {} ({} parameters), {} clients with {} training samples in all{later}, {} rounds, {} thread{}",
         header.name,
         match header.methods.len() {
             1 => header.methods[0].title.clone(),

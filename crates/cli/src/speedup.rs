@@ -103,7 +103,7 @@ fn table(gains: &[Gain]) -> String {
     text.push_str(
         "\n- Time until the clients' personal models reach the target, by the virtual clock. Both schedules train \
          the same models, bit for bit; a – was never reached.\n\
-         - paper: its Table 5, CIFAR-10 at α = 0.1 with targets of 40 % and 80 %; it does not say which devices and links it assumes.\n\
+         - paper: its Table 4, CIFAR-10 at α = 0.1 with targets of 40 % and 80 %; it does not say which devices and links it assumes.\n\
          - shared : personal : network: mean seconds a round of a client's two phases and of its transfers. With everybody in every round, overlap can save at most a factor of 2, where personal phase and network take equally long and the shared phase takes nothing.\n",
     );
     text

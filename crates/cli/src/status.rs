@@ -2,49 +2,18 @@
 
 use crate::args::network::StatusArgs;
 use crate::output::{print, print_json};
-use anyhow::{Context, bail};
 use formant_network::server::Status;
 use std::fmt::Write as _;
-use std::io::{Read, Write as _};
-use std::net::TcpStream;
 use std::process::ExitCode;
-use std::time::Duration;
-
-/// How long a server may take to answer.
-const PATIENCE: Duration = Duration::from_secs(10);
-/// More than any answer.
-const LONGEST: u64 = 64 << 20;
 
 pub(crate) fn status(args: &StatusArgs) -> anyhow::Result<ExitCode> {
-    let body = fetch(&args.ops).with_context(|| {
-        format!(
-            "no server answers at {}\nhint: give the address of server.ops with --ops, on the machine of the server",
-            args.ops
-        )
-    })?;
-    let status: Status = serde_json::from_str(&body).with_context(|| {
-        format!("{} is not a Formant server\nhint: give the address of server.ops", args.ops)
-    })?;
+    let status = formant_watch::status::fetch(&args.ops)?;
     if args.json {
         print_json(&status)?;
     } else {
         print(&table(&status)?)?;
     }
     Ok(ExitCode::SUCCESS)
-}
-
-/// One request, in the oldest way there is.
-fn fetch(address: &str) -> anyhow::Result<String> {
-    let mut socket = TcpStream::connect(address)?;
-    socket.set_read_timeout(Some(PATIENCE))?;
-    write!(socket, "GET /status HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n")?;
-    let mut answer = String::new();
-    socket.take(LONGEST).read_to_string(&mut answer)?;
-    let Some((head, body)) = answer.split_once("\r\n\r\n") else { bail!("no HTTP answer") };
-    if !head.starts_with("HTTP/1.1 200") {
-        bail!("{}", head.lines().next().unwrap_or_default());
-    }
-    Ok(body.to_owned())
 }
 
 fn table(status: &Status) -> anyhow::Result<String> {

@@ -104,7 +104,7 @@ pub(crate) fn read(
     } else {
         Shares::Whole(clients.iter().map(|client| whole(&client.parts[0], dataset)).collect())
     };
-    Ok(Division { shares, names, remarks })
+    Ok(Division { shares, names, remarks, repaired: None })
 }
 
 /// Where in the file something is wrong, what, and what to do.
@@ -158,13 +158,15 @@ impl From<Entry> for ClientData {
 
 impl Federation {
     /// The division as JSON, for [`Partition::File`](crate::Partition::File) and for other tools: a list of the
-    /// clients' `train`, `validation` and `test`, each a list of indices into [`Dataset::train`].
+    /// clients' `train`, `validation` and `test`, each a list of indices into [`Dataset::train`]. Newcomers come last,
+    /// so that as many can be set aside again.
     pub fn to_json(&self) -> String {
-        let clients = self.clients.iter().enumerate().map(|(i, client)| {
+        let clients = self.clients.iter().chain(&self.newcomers.clients);
+        let mut names = self.names.iter().chain(&self.newcomers.names).flatten();
+        let clients = clients.map(|client| {
             let list =
                 |indices: &[u32]| indices.iter().map(u32::to_string).collect::<Vec<_>>().join(",");
-            let name = self.names.as_ref().and_then(|names| names.get(i));
-            let name = name.map_or(String::new(), |name| {
+            let name = names.next().map_or(String::new(), |name| {
                 format!("\"name\": {}, ", serde_json::Value::from(name.as_str()))
             });
             format!(

@@ -140,6 +140,26 @@ pub enum DataError {
         spread: &'static str,
     },
 
+    /// Clients that draw again stay below the minimum.
+    #[error(
+        "data.min_samples = {min_samples} is out of reach for data.repair = \"redraw\": of {available} \
+         samples, {short} of {clients} clients still have fewer after {draws} more draws\nhint: lower \
+         data.min_samples or data.clients, raise data.samples or data.alpha, or leave data.repair at \
+         \"move\""
+    )]
+    Undrawn {
+        /// Samples promised to each client.
+        min_samples: usize,
+        /// How often the small ones drew again.
+        draws: u64,
+        /// Clients that are still too small.
+        short: usize,
+        /// Number of clients.
+        clients: usize,
+        /// Samples there are.
+        available: usize,
+    },
+
     /// A client's own file could not be read or written.
     #[error("cannot {action} {path}: {source}\nhint: {remedy}", path = .path.display())]
     ShareFile {

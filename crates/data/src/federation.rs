@@ -1,9 +1,10 @@
 //! A dataset divided among clients.
 
 use crate::feature_skew::Skewed;
+use crate::heterogeneity::mean_concentration;
 use crate::partition::Shares;
 use crate::split::stratified;
-use crate::{DataError, Dataset, PartitionPlan, Skew};
+use crate::{DataError, Dataset, Partition, PartitionPlan, Repaired, Skew};
 use formant_numerics::{Rng, Stream};
 use std::sync::Arc;
 
@@ -71,6 +72,20 @@ pub struct Federation {
     pub clients: Vec<ClientData>,
     /// What the clients are called, if they have names.
     pub names: Option<Vec<String>>,
+    /// What it took to give everybody the minimum, if it took anything.
+    pub repaired: Option<Repaired>,
+    /// Who joins when training is over; see [`Federation::setting_aside`].
+    pub newcomers: Newcomers,
+}
+
+/// Clients that take no part in training. They stand apart from [`Federation::clients`], so that nothing sees them
+/// that does not ask for them, and their numbers follow those of the clients.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Newcomers {
+    /// Who holds which samples.
+    pub clients: Vec<ClientData>,
+    /// What they are called, if they have names.
+    pub names: Option<Vec<String>>,
 }
 
 impl Federation {
@@ -89,9 +104,48 @@ impl Federation {
                 })
                 .collect(),
         };
-        let mut federation = Self { dataset, clients, names: division.names };
+        let (names, repaired) = (division.names, division.repaired);
+        let newcomers = Newcomers::default();
+        let mut federation = Self { dataset, clients, names, repaired, newcomers };
         federation.remark(division.remarks);
+        federation.remark(federation.repair_remark(plan));
         Ok(federation)
+    }
+
+    /// What giving everybody the minimum has made of the draw, if it made something of it.
+    fn repair_remark(&self, plan: &PartitionPlan) -> Option<String> {
+        let (all, min) = (self.clients.len(), plan.min_samples);
+        let now = self.concentration();
+        Some(match self.repaired? {
+            Repaired::Moved { samples, drawn: Some(drawn) } => {
+                let of: usize = self.clients.iter().map(|client| client.size(Split::All)).sum();
+                let way_out = match plan.partition {
+                    Partition::Dirichlet { .. } => "; data.repair = \"redraw\" keeps the mix",
+                    _ => "",
+                };
+                format!(
+                    "{samples} of {of} samples were moved to give each client min_samples = {min}: mean Σp² of \
+                     labels {now:.3}, drawn {drawn:.3}{way_out}"
+                )
+            }
+            Repaired::Moved { samples, drawn: None } => {
+                format!(
+                    "drawn sizes were lifted by {samples} samples in all to min_samples = {min}"
+                )
+            }
+            Repaired::Redrawn { clients } => format!(
+                "{clients} of {all} clients were drawn again to give each min_samples = {min}: mean Σp² of \
+                 labels {now:.3}"
+            ),
+        })
+    }
+
+    /// How particular the clients are: the mean of `Σ_c p_c²` over those with samples, `p_c` being the share
+    /// of class `c` in all that a client holds. 1 if everybody has a single class, `1 / classes` if all
+    /// classes are even everywhere, and 0 without any samples.
+    pub fn concentration(&self) -> f64 {
+        let counts = (0..self.clients.len()).map(|client| self.label_counts(client, Split::All));
+        mean_concentration(counts.map(Vec::into_iter)).unwrap_or(0.0)
     }
 
     /// The same clients, with samples that look different to each of them. It depends on nothing but the
@@ -107,6 +161,26 @@ impl Federation {
         Ok(self)
     }
 
+    /// Sets the last so many clients aside as [newcomers](Federation::newcomers): what they hold, they never train on
+    /// with the others. An error if nobody would be left.
+    pub fn setting_aside(mut self, newcomers: usize) -> Result<Self, DataError> {
+        let clients = self.clients.len();
+        let Some(left) = clients.checked_sub(newcomers).filter(|left| *left > 0) else {
+            return Err(DataError::Plan {
+                key: "new_clients",
+                value: newcomers.to_string(),
+                remedy: format!(
+                    "there are {clients} clients in all, and at least one has to train: use less"
+                ),
+            });
+        };
+        self.newcomers = Newcomers {
+            clients: self.clients.split_off(left),
+            names: self.names.as_mut().map(|names| names.split_off(left)),
+        };
+        Ok(self)
+    }
+
     fn remark(&mut self, remarks: impl IntoIterator<Item = String>) {
         let mut remarks = remarks.into_iter().peekable();
         if remarks.peek().is_some() {
@@ -118,8 +192,13 @@ impl Federation {
     /// How many samples of each class a part of a client holds. Panics when there is no such
     /// client, as a slice does.
     pub fn label_counts(&self, client: usize, which: Split) -> Vec<usize> {
+        self.labels_of(&self.clients[client], which)
+    }
+
+    /// How many samples of each class a part of somebody's samples holds.
+    pub fn labels_of(&self, data: &ClientData, which: Split) -> Vec<usize> {
         let mut counts = vec![0; self.dataset.classes];
-        for index in self.clients[client].indices(which) {
+        for index in data.indices(which) {
             counts[self.dataset.train.label(index as usize)] += 1;
         }
         counts

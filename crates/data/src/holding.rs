@@ -51,6 +51,16 @@ impl Holding {
         self.by_class.keys().copied()
     }
 
+    /// Number of samples of each class that has some, ascending by class.
+    pub(crate) fn counts(&self) -> impl Iterator<Item = usize> {
+        self.by_class.values().map(Vec::len)
+    }
+
+    /// All samples.
+    pub(crate) fn samples(&self) -> impl Iterator<Item = u32> {
+        self.by_class.values().flatten().copied()
+    }
+
     /// The samples of every class, ascending by class.
     pub(crate) fn into_classes(self) -> impl Iterator<Item = Vec<u32>> {
         self.by_class.into_values()

@@ -213,7 +213,7 @@ pub(crate) fn proportions(rng: &mut Rng, alpha: f64, parts: usize) -> Vec<f64> {
 }
 
 /// Deals the samples of a class, in consecutive runs, to clients that get a number each.
-fn deal(
+pub(crate) fn deal(
     members: &[u32],
     class: u16,
     holdings: &mut [Holding],

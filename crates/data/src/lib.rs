@@ -6,7 +6,7 @@
 //! dataset's own test images never reach a client: they are the global test set.
 //!
 //! ```
-//! use formant_data::{Dataset, Federation, Partition, PartitionPlan, Split, show};
+//! use formant_data::{Dataset, Federation, Partition, PartitionPlan, Repair, Split, show};
 //! use std::sync::Arc;
 //!
 //! let dataset = Arc::new(Dataset::load("mnist-small", None)?);
@@ -15,6 +15,7 @@
 //!     partition: Partition::Dirichlet { alpha: 0.3 },
 //!     samples: Some(1_000),
 //!     min_samples: 20,
+//!     repair: Repair::Move,
 //!     train_fraction: 0.6,
 //!     validation_fraction: 0.2,
 //!     seed: 1,
@@ -43,6 +44,7 @@ mod federation;
 mod floats;
 mod folder;
 mod glance;
+mod heterogeneity;
 mod holding;
 mod idx;
 mod images;
@@ -53,6 +55,7 @@ mod own;
 mod partition;
 mod pickle;
 mod reading;
+mod redraw;
 mod repair;
 mod schema;
 mod share;
@@ -69,7 +72,7 @@ pub use description::{Description, Values};
 pub use division_file::division_hash;
 pub use error::DataError;
 pub use feature_skew::Skew;
-pub use federation::{ClientData, Federation, Split};
+pub use federation::{ClientData, Federation, Newcomers, Split};
 pub use floats::Floats;
 pub use folder::data_dir;
 pub use formant_numerics::{Normalisation, Samples};
@@ -77,8 +80,9 @@ pub use glance::Glance;
 pub use images::{Images, Unlabelled};
 pub use mapped::{EXTENSION, Imported, check, import};
 pub use own::OwnSplit;
-pub use partition::{Partition, PartitionPlan};
+pub use partition::{Partition, PartitionPlan, Repair};
 pub use reading::{Progress, Reading, TEST_FRACTION};
+pub use repair::Repaired;
 pub use schema::{Column, Schema};
 pub use share::{Portion, Share};
 pub use source::{Chunk, FORMATS, Fitting, Format, Parts, Source, SourceOptions, Stream, Wanted};

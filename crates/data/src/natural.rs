@@ -61,5 +61,5 @@ pub(crate) fn divide(
     }
     let names = chosen.iter().map(|&owner| owners.names[owner].clone()).collect();
     let holdings = chosen.iter().map(|&owner| std::mem::take(&mut held[owner])).collect();
-    Ok(Division { shares: Shares::Whole(holdings), names: Some(names), remarks })
+    Ok(Division { shares: Shares::Whole(holdings), names: Some(names), remarks, repaired: None })
 }

@@ -3,7 +3,7 @@
 use crate::apportionment::balanced;
 use crate::holding::Holding;
 use crate::label_skew::holders;
-use crate::repair::{repair_from_anyone, repair_within_classes};
+use crate::repair::{Repaired, from_anyone, repaired, within_classes};
 use crate::{ClientData, DataError, Dataset, division_file, natural};
 use formant_numerics::{Rng, Stream};
 use serde::{Deserialize, Serialize};
@@ -79,6 +79,25 @@ impl std::fmt::Display for Partition {
     }
 }
 
+/// How clients get their minimum.
+#[derive(Serialize, Deserialize, Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[serde(rename_all = "snake_case")]
+pub enum Repair {
+    /// Samples move from large clients to those that are too small.
+    #[default]
+    Move,
+    /// Clients that are too small draw their shares of all classes again, until everybody has the minimum.
+    /// Of [`Partition::Dirichlet`] alone.
+    Redraw,
+}
+
+impl Repair {
+    /// Whether samples are moved.
+    pub fn is_move(&self) -> bool {
+        *self == Self::Move
+    }
+}
+
 /// Everything that decides which client holds which samples.
 #[derive(Serialize, Deserialize, Clone, Debug, PartialEq)]
 #[serde(deny_unknown_fields)]
@@ -96,6 +115,9 @@ pub struct PartitionPlan {
     /// in a partition by classes only from clients that share a class with them. Clients that exist already
     /// are left out instead, and what a file says stays as it is.
     pub min_samples: usize,
+    /// How clients of a division that is drawn get this minimum.
+    #[serde(default)]
+    pub repair: Repair,
     /// Share of a client's samples that it trains on.
     pub train_fraction: f64,
     /// Share of a client's samples for validation. What is left is its local test set.
@@ -106,6 +128,9 @@ pub struct PartitionPlan {
 
 /// Fractions that miss 1 by less than this are meant to make 1.
 const FRACTION_SLACK: f64 = 1e-9;
+
+/// Below this concentration, the logarithms of draws may be infinite, and a class may have no owner.
+const LEAST_REDRAWN: f64 = 1e-9;
 
 impl PartitionPlan {
     /// The shares of train, validation and test, once every setting has been found in range.
@@ -132,6 +157,17 @@ impl PartitionPlan {
         {
             return refuse("class_probability", p.to_string(), "use a number in (0, 1]");
         }
+        if self.repair == Repair::Redraw && !matches!(self.partition, Partition::Dirichlet { .. }) {
+            let remedy = "only the Dirichlet partition can be drawn again: use \"move\"";
+            return refuse("repair", "\"redraw\"".into(), remedy);
+        }
+        if let Partition::Dirichlet { alpha } = self.partition
+            && self.repair == Repair::Redraw
+            && alpha < LEAST_REDRAWN
+        {
+            let remedy = format!("use {LEAST_REDRAWN} or more, or repair = \"move\"");
+            return refuse("alpha", alpha.to_string(), &remedy);
+        }
         let (train, validation) = (self.train_fraction, self.validation_fraction);
         if !(train > 0.0 && train <= 1.0) {
             return refuse("train_fraction", train.to_string(), "use a number in (0, 1]");
@@ -157,11 +193,12 @@ impl PartitionPlan {
         if self.partition == Partition::Natural {
             return natural::divide(self, &pool, dataset);
         }
-        Ok(Division { shares: Shares::Whole(self.drawn(pool)?), ..Division::default() })
+        let (holdings, repaired) = self.drawn(pool)?;
+        Ok(Division { shares: Shares::Whole(holdings), repaired, ..Division::default() })
     }
 
-    /// What each client holds in a partition that is drawn.
-    fn drawn(&self, pool: Vec<Vec<u32>>) -> Result<Vec<Holding>, DataError> {
+    /// What each client holds in a partition that is drawn, and what it took to give everybody the minimum.
+    fn drawn(&self, pool: Vec<Vec<u32>>) -> Result<(Vec<Holding>, Option<Repaired>), DataError> {
         let clients = self.clients.ok_or_else(|| DataError::Plan {
             key: "clients",
             value: "unset".into(),
@@ -173,32 +210,36 @@ impl PartitionPlan {
         match self.partition {
             // These two are no draws; `divide` has dealt with them.
             Partition::Iid | Partition::Natural | Partition::File { .. } => {
-                Ok(self.iid(&pool, clients))
+                Ok((self.iid(&pool, clients), None))
             }
             Partition::Quantity { alpha } => Ok(self.quantity(&pool, clients, alpha)),
+            Partition::Dirichlet { alpha } if self.repair == Repair::Redraw => {
+                self.redrawn(pool, clients, alpha)
+            }
             Partition::Dirichlet { alpha } => {
-                let mut holdings = self.dirichlet(pool, clients, alpha);
-                repair_from_anyone(&mut holdings, min);
-                Ok(holdings)
+                let holdings = self.dirichlet(pool, clients, alpha);
+                repaired(holdings, min, |holdings| {
+                    from_anyone(holdings, min);
+                    Ok(())
+                })
             }
             Partition::Pathological { classes_per_client } => {
                 let owners = self.owners(&pool, clients, classes_per_client)?;
-                let mut holdings =
-                    self.shared_evenly(pool, clients, &owners, classes_per_client)?;
-                repair_within_classes(&mut holdings, &owners, min, "classes_per_client")?;
-                Ok(holdings)
+                let holdings = self.shared_evenly(pool, clients, &owners, classes_per_client)?;
+                let spread = "classes_per_client";
+                repaired(holdings, min, |all| within_classes(all, &owners, min, spread))
             }
             Partition::Bernoulli { class_probability, alpha } => {
                 let owners = self.tossed(&pool, clients, class_probability);
-                let mut holdings = self.shared_unevenly(pool, clients, &owners, alpha)?;
-                repair_within_classes(&mut holdings, &owners, min, "class_probability")?;
-                Ok(holdings)
+                let holdings = self.shared_unevenly(pool, clients, &owners, alpha)?;
+                let spread = "class_probability";
+                repaired(holdings, min, |all| within_classes(all, &owners, min, spread))
             }
             Partition::Shards { shards_per_client } => {
-                let mut holdings = self.shards(pool, clients, shards_per_client)?;
+                let holdings = self.shards(pool, clients, shards_per_client)?;
                 let owners = holders(&holdings);
-                repair_within_classes(&mut holdings, &owners, min, "shards_per_client")?;
-                Ok(holdings)
+                let spread = "shards_per_client";
+                repaired(holdings, min, |all| within_classes(all, &owners, min, spread))
             }
         }
     }
@@ -247,6 +288,8 @@ pub(crate) struct Division {
     /// What the clients are called, if they have names.
     pub(crate) names: Option<Vec<String>>,
     pub(crate) remarks: Vec<String>,
+    /// What it took to give everybody the minimum, if it took anything.
+    pub(crate) repaired: Option<Repaired>,
 }
 
 /// What each client holds.

@@ -1,16 +1,59 @@
 //! Lifting small clients to the minimum size.
 //!
 //! Drawing again until every client is large enough may never end. Moving samples one at a time
-//! always does, and changes the drawn proportions as little as the minimum allows.
+//! always does, but what small clients take makes them less particular than they were drawn;
+//! [`redraw`](crate::redraw) is the other way.
 
 use crate::DataError;
+use crate::heterogeneity::mean_concentration;
 use crate::holding::{Holding, move_sample};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+/// What it took to give every client the minimum.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Repaired {
+    /// Samples were moved.
+    Moved {
+        /// So many.
+        samples: usize,
+        /// [`Federation::concentration`](crate::Federation::concentration) as drawn, before they were;
+        /// absent where the sizes were changed before anything was dealt.
+        drawn: Option<f64>,
+    },
+    /// So many clients drew again.
+    Redrawn {
+        /// Each is counted once.
+        clients: usize,
+    },
+}
+
+/// Has holdings repaired if a client is below the minimum, and says what that changed.
+pub(crate) fn repaired(
+    mut holdings: Vec<Holding>,
+    min: usize,
+    repair: impl FnOnce(&mut [Holding]) -> Result<(), DataError>,
+) -> Result<(Vec<Holding>, Option<Repaired>), DataError> {
+    if holdings.iter().all(|holding| holding.size() >= min) {
+        return Ok((holdings, None));
+    }
+    let drawn = mean_concentration(holdings.iter().map(Holding::counts));
+    let owners = |holdings: &[Holding]| {
+        let owned = holdings.iter().enumerate();
+        let owned = owned.flat_map(|(client, own)| own.samples().map(move |s| (s, client)));
+        let mut owned: Vec<(u32, usize)> = owned.collect();
+        owned.sort_unstable();
+        owned
+    };
+    let before = owners(&holdings);
+    repair(&mut holdings)?;
+    let samples = before.iter().zip(owners(&holdings)).filter(|(was, is)| **was != *is).count();
+    Ok((holdings, Some(Repaired::Moved { samples, drawn })))
+}
+
 /// Clients below the minimum take samples, one at a time, from the most plentiful class of the
 /// client that is the largest at that moment. There are at least `holdings.len() * min` samples.
-pub(crate) fn repair_from_anyone(holdings: &mut [Holding], min: usize) {
+pub(crate) fn from_anyone(holdings: &mut [Holding], min: usize) {
     let mut givers: BinaryHeap<(usize, Reverse<usize>)> = holdings
         .iter()
         .enumerate()
@@ -34,7 +77,7 @@ pub(crate) fn repair_from_anyone(holdings: &mut [Holding], min: usize) {
 /// and no client gives away its last one. When all clients that share a class with the taker are at
 /// the minimum themselves, they pass on what they take from further clients, so that the error means
 /// that no exchange at all reaches the minimum. It suggests more of the key by which classes are spread.
-pub(crate) fn repair_within_classes(
+pub(crate) fn within_classes(
     holdings: &mut [Holding],
     owners: &[Vec<usize>],
     min: usize,
@@ -156,7 +199,7 @@ mod tests {
     #[test]
     fn the_largest_client_gives_from_its_most_plentiful_class() {
         let mut clients = holdings(&[&[0, 0], &[6, 4], &[0, 9]]);
-        repair_from_anyone(&mut clients, 3);
+        from_anyone(&mut clients, 3);
         // Sizes 0, 10, 9: two from class 0 of client 1 with one of client 2 in between.
         assert_eq!(counts(&clients, 2), [[2, 1], [4, 4], [0, 8]]);
     }
@@ -165,7 +208,7 @@ mod tests {
     fn a_chain_reaches_a_client_that_shares_no_class() {
         let mut clients = holdings(&[&[2, 0, 0], &[2, 1, 0], &[0, 4, 4]]);
         let owners = owners(&clients, 3);
-        repair_within_classes(&mut clients, &owners, 3, "classes_per_client").unwrap();
+        within_classes(&mut clients, &owners, 3, "classes_per_client").unwrap();
         assert_eq!(counts(&clients, 3), [[3, 0, 0], [1, 2, 0], [0, 3, 4]]);
     }
 
@@ -173,9 +216,8 @@ mod tests {
     fn nobody_gives_the_last_sample_of_a_class() {
         let mut clients = holdings(&[&[2, 0], &[1, 9]]);
         let owners = owners(&clients, 2);
-        let message = repair_within_classes(&mut clients, &owners, 3, "classes_per_client")
-            .unwrap_err()
-            .to_string();
+        let message =
+            within_classes(&mut clients, &owners, 3, "classes_per_client").unwrap_err().to_string();
         for part in ["client 0", "2 samples", "classes 0", "min_samples = 3", "lower min_samples"] {
             assert!(message.contains(part), "{message}");
         }

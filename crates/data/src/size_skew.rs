@@ -4,6 +4,7 @@ use crate::PartitionPlan;
 use crate::apportionment::{evenly, largest_remainder, lifted};
 use crate::holding::Holding;
 use crate::label_skew::proportions;
+use crate::repair::Repaired;
 
 impl PartitionPlan {
     pub(crate) fn iid(&self, pool: &[Vec<u32>], clients: usize) -> Vec<Holding> {
@@ -12,13 +13,20 @@ impl PartitionPlan {
     }
 
     /// The same, with drawn sizes, none below the minimum.
-    pub(crate) fn quantity(&self, pool: &[Vec<u32>], clients: usize, alpha: f64) -> Vec<Holding> {
+    pub(crate) fn quantity(
+        &self,
+        pool: &[Vec<u32>],
+        clients: usize,
+        alpha: f64,
+    ) -> (Vec<Holding>, Option<Repaired>) {
         let total = pool.iter().map(Vec::len).sum();
         // The first address is that of the order of the samples.
         let shares = proportions(&mut self.rng(1), alpha, clients);
         let mut sizes = largest_remainder(&shares, total);
+        let samples = sizes.iter().map(|size| self.min_samples.saturating_sub(*size)).sum();
         lifted(&mut sizes, self.min_samples);
-        self.uniform(pool, sizes.into_iter())
+        let repaired = (samples > 0).then_some(Repaired::Moved { samples, drawn: None });
+        (self.uniform(pool, sizes.into_iter()), repaired)
     }
 
     /// Uniform samples of the given sizes.

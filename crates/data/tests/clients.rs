@@ -3,8 +3,8 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot be set up should fail at once")]
 
 use formant_data::{
-    ClientData, Dataset, Federation, Images, Normalisation, Owners, Partition, PartitionPlan,
-    Samples, Share, Skew, Split, description, division_hash, show,
+    ClientData, Dataset, Federation, Images, Newcomers, Normalisation, Owners, Partition,
+    PartitionPlan, Repair, Samples, Share, Skew, Split, description, division_hash, show,
 };
 use formant_numerics::Shape;
 use proptest::prelude::*;
@@ -30,6 +30,7 @@ fn plan(partition: Partition) -> PartitionPlan {
         partition,
         samples: None,
         min_samples: 2,
+        repair: Repair::Move,
         train_fraction: 0.6,
         validation_fraction: 0.2,
         seed: 1,
@@ -311,7 +312,13 @@ fn changed(shape: Shape, pixels: Vec<u8>, skew: Skew, seed: u64) -> Vec<u8> {
     let test = Images::new(shape, vec![], vec![], &normalisation).unwrap();
     let dataset = Dataset::from_parts("one", vec!["a".into()], train, test).unwrap();
     let clients = vec![ClientData { train: vec![0], ..ClientData::default() }];
-    let federation = Federation { dataset: Arc::new(dataset), clients, names: None };
+    let federation = Federation {
+        dataset: Arc::new(dataset),
+        clients,
+        names: None,
+        repaired: None,
+        newcomers: Newcomers::default(),
+    };
     let skewed = federation.skewed(skew, seed).unwrap();
     skewed.dataset.train.bytes(0).unwrap().into_owned()
 }
@@ -403,7 +410,13 @@ fn numbers_take_noise_and_nothing_else() {
     let samples = |count: usize| Numbers((0..2 * count).map(|i| i as f32).collect());
     let dataset = Dataset::from_parts("n", vec!["a".into()], samples(4), samples(1)).unwrap();
     let clients = vec![ClientData { train: vec![0, 1, 2], ..ClientData::default() }];
-    let federation = Federation { dataset: Arc::new(dataset), clients, names: None };
+    let federation = Federation {
+        dataset: Arc::new(dataset),
+        clients,
+        names: None,
+        repaired: None,
+        newcomers: Newcomers::default(),
+    };
     for skew in [SKEWS[0], SKEWS[2]] {
         let message = federation.clone().skewed(skew, 1).unwrap_err().to_string();
         assert!(message.contains("no images of bytes") && message.contains("hint: use skew"));
@@ -423,5 +436,31 @@ fn numbers_take_noise_and_nothing_else() {
         let noise = Skew::Noise { skew_strength: strength };
         let message = drawn_federation().skewed(noise, 1).unwrap_err().to_string();
         assert!(message.contains("skew_strength") && message.contains("up to 1"), "{message}");
+    }
+}
+
+#[test]
+fn newcomers_are_the_last_clients_and_stand_apart() {
+    let all = drawn_federation();
+    let clients = all.clients.len();
+    let apart = all.clone().setting_aside(2).unwrap();
+    assert_eq!(apart.clients, all.clients[..clients - 2]);
+    assert_eq!(apart.newcomers.clients, all.clients[clients - 2..]);
+    assert_eq!(apart.to_json(), all.to_json(), "a file of the division has them all");
+    let nobody = all.clone().setting_aside(0).unwrap();
+    assert_eq!((&nobody.clients, nobody.newcomers), (&all.clients, Newcomers::default()));
+    let named = Federation {
+        names: Some((0..clients).map(|i| format!("client {i}")).collect()),
+        ..all.clone()
+    };
+    let named = named.setting_aside(1).unwrap();
+    assert_eq!(named.names.as_ref().unwrap().len(), clients - 1);
+    assert_eq!(named.newcomers.names, Some(vec![format!("client {}", clients - 1)]));
+    for many in [clients, clients + 1] {
+        let error = all.clone().setting_aside(many).unwrap_err().to_string();
+        assert!(
+            error.contains("new_clients") && error.contains("at least one has to train"),
+            "{error}"
+        );
     }
 }

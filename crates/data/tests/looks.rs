@@ -5,7 +5,7 @@
 use formant_data::show::{SheetRows, columns, overview, sheet, svg};
 use formant_data::{
     Column, Dataset, Federation, Floats, Images, Normalisation, Owners, Partition, PartitionPlan,
-    Schema,
+    Repair, Schema,
 };
 use formant_numerics::Shape;
 use std::sync::Arc;
@@ -27,6 +27,7 @@ fn divided(dataset: Dataset, clients: usize) -> Federation {
         partition: Partition::Dirichlet { alpha: 0.3 },
         samples: None,
         min_samples: 2,
+        repair: Repair::Move,
         train_fraction: 0.6,
         validation_fraction: 0.2,
         seed: 1,

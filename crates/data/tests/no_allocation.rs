@@ -1,7 +1,7 @@
 //! Gathering a batch of skewed samples allocates nothing: it happens inside a training step.
 #![expect(unsafe_code, reason = "a global allocator that counts is an unsafe trait")]
 
-use formant_data::{Dataset, Federation, Partition, PartitionPlan, Skew};
+use formant_data::{Dataset, Federation, Partition, PartitionPlan, Repair, Skew};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::sync::Arc;
@@ -39,6 +39,7 @@ fn a_skewed_batch_is_gathered_without_allocating() {
         partition: Partition::Iid,
         samples: Some(400),
         min_samples: 20,
+        repair: Repair::Move,
         train_fraction: 0.75,
         validation_fraction: 0.0,
         seed: 1,

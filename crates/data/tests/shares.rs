@@ -3,7 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "what a test cannot do without, it may insist on")]
 
 use formant_data::{
-    Dataset, Federation, Partition, PartitionPlan, Portion, Share, Split, description,
+    Dataset, Federation, Partition, PartitionPlan, Portion, Repair, Share, Split, description,
 };
 use formant_numerics::{Rng, Shape, Stream};
 use proptest::prelude::*;
@@ -29,6 +29,7 @@ fn federation() -> Federation {
         partition: Partition::Dirichlet { alpha: 0.3 },
         samples: Some(500),
         min_samples: 20,
+        repair: Repair::Move,
         train_fraction: 0.6,
         validation_fraction: 0.2,
         seed: 1,

@@ -3,7 +3,8 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot be set up should fail at once")]
 
 use formant_data::{
-    ClientData, Dataset, Federation, Images, Normalisation, Partition, PartitionPlan, show,
+    ClientData, Dataset, Federation, Images, Newcomers, Normalisation, Partition, PartitionPlan,
+    Repair, show,
 };
 use formant_numerics::Shape;
 use std::sync::Arc;
@@ -24,7 +25,8 @@ fn three_clients() -> Federation {
         ClientData { train: vec![6, 9], validation: vec![], test: vec![12] },
         ClientData { train: vec![7, 10, 13, 16, 19, 22], validation: vec![25], test: vec![8] },
     ];
-    Federation { dataset: animals(30), clients, names: None }
+    let newcomers = Newcomers::default();
+    Federation { dataset: animals(30), clients, names: None, repaired: None, newcomers }
 }
 
 fn many_clients() -> Federation {
@@ -33,6 +35,7 @@ fn many_clients() -> Federation {
         partition: Partition::Dirichlet { alpha: 0.1 },
         samples: None,
         min_samples: 5,
+        repair: Repair::Move,
         train_fraction: 0.6,
         validation_fraction: 0.2,
         seed: 1,
@@ -108,7 +111,13 @@ fn many_clients_are_shown_in_part() {
 
 #[test]
 fn nothing_to_show_is_not_a_panic() {
-    let none = Federation { dataset: animals(3), clients: Vec::new(), names: None };
+    let none = Federation {
+        dataset: animals(3),
+        clients: Vec::new(),
+        names: None,
+        repaired: None,
+        newcomers: Newcomers::default(),
+    };
     assert!(show::table(&none).contains("0 of 3 training samples over 0 clients"));
     assert!(show::heat_map(&none, false).contains("all"));
     let empty = Federation { clients: vec![ClientData::default()], ..none };

@@ -1,7 +1,7 @@
 //! Settings that are right by themselves and do not go together.
 
 use crate::{ExperimentError, Settings, training};
-use formant_data::{ClientData, Partition};
+use formant_data::{Federation, Partition};
 use formant_federation::{Protocol, Until};
 use formant_methods::Moment;
 use formant_runtime::Scored;
@@ -22,13 +22,19 @@ pub(crate) fn check(settings: &Settings) -> Result<(), ExperimentError> {
             "set data.validation_fraction, e.g. to 0.25",
         ));
     }
+    if let (Some(epochs), None) = (settings.evaluation.adapt_epochs, settings.data.new_clients) {
+        return Err(ExperimentError::combination(
+            format!("`evaluation.adapt_epochs = {epochs}` does nothing: there are no new clients"),
+            "set data.new_clients, or remove evaluation.adapt_epochs",
+        ));
+    }
     check_rules(settings)
 }
 
 /// Refuses rules that cannot work, and methods that cannot work with them.
 fn check_rules(settings: &Settings) -> Result<(), ExperimentError> {
     // What a number of clients rules out that only the data know is seen when these are there.
-    let protocol = settings.protocol(settings.data.clients.unwrap_or(usize::MAX));
+    let protocol = settings.protocol(settings.data.trained().unwrap_or(usize::MAX));
     check_protocol(&protocol)?;
     let at = Moment { round: 1, rounds: settings.rounds };
     for setting in &settings.methods {
@@ -58,10 +64,11 @@ pub(crate) fn check_protocol(protocol: &Protocol) -> Result<(), ExperimentError>
 /// Refuses clients of which none has anything to be judged by.
 pub(crate) fn check_scored(
     settings: &Settings,
-    clients: &[ClientData],
+    federation: &Federation,
 ) -> Result<(), ExperimentError> {
     let split = settings.evaluation.split;
-    if split != Scored::Validation || clients.iter().any(|data| !split.of(data).is_empty()) {
+    let mut holders = federation.clients.iter().chain(&federation.newcomers.clients);
+    if split != Scored::Validation || holders.any(|data| !split.of(data).is_empty()) {
         return Ok(());
     }
     Err(ExperimentError::combination(

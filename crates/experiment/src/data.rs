@@ -4,7 +4,7 @@ use crate::Override;
 use crate::origin::{KEYS as ORIGIN, Origin};
 use crate::section::{Decision, Section, key, symbol, whole};
 use crate::{Experiment, ExperimentError};
-use formant_data::{Federation, Partition, PartitionPlan, Progress, Skew, division_hash};
+use formant_data::{Federation, Partition, PartitionPlan, Progress, Repair, Skew, division_hash};
 use formant_methods::schema::{Default as Preset, Form, Key, Kind};
 use formant_numerics::Augmentation;
 use serde::{Deserialize, Serialize};
@@ -48,6 +48,12 @@ const DIVISION: &[Key] = &[
             Preset::Unset,
             "number of clients, 20 unless set; natural: so many of them, all unless set; file: as many as it lists",
         ),
+    ),
+    key(
+        NEW_CLIENTS,
+        whole(1),
+        Preset::Unset,
+        "so many of the clients, the last ones, take no part in training: they join when it is over and are scored apart; unset: none",
     ),
     key(
         "partition",
@@ -116,6 +122,12 @@ const DIVISION: &[Key] = &[
         "smallest number of images of a client, over all three splits",
     ),
     key(
+        REPAIR,
+        Kind::Choice(&[MOVE, REDRAW]),
+        Preset::Text(MOVE),
+        "how clients below min_samples get it. move: images of large clients go to them, which evens labels out; redraw (dirichlet alone): they draw all their shares again, so that the mix of labels keeps its law",
+    ),
+    key(
         "seed",
         whole(0),
         Preset::Unset,
@@ -150,10 +162,14 @@ const FILE: &str = "file";
 const PARTITION_FILE: &str = "partition_file";
 const PARTITION_HASH: &str = "partition_hash";
 const CLIENTS: &str = "clients";
+pub(crate) const NEW_CLIENTS: &str = "new_clients";
 const NONE: &str = "none";
 const ROTATION: &str = "rotation";
 const NOISE: &str = "noise";
 const COLOUR: &str = "colour";
+const REPAIR: &str = "repair";
+const MOVE: &str = "move";
+const REDRAW: &str = "redraw";
 const SKEW_STRENGTH: &str = "skew_strength";
 
 const HASH: Form = Form {
@@ -173,6 +189,9 @@ pub struct Data {
     /// `N`: number of clients; without it, as many as the data or the file of a division name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub clients: Option<usize>,
+    /// How many of the clients, the last ones, join only when training is over; without it, none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub new_clients: Option<usize>,
     /// How the images are divided.
     #[serde(flatten, with = "PartitionKeys")]
     pub partition: Partition,
@@ -181,6 +200,9 @@ pub struct Data {
     pub skew: Skew,
     /// Smallest number of images of a client, over all three splits.
     pub min_samples: usize,
+    /// How clients below it get it.
+    #[serde(default, skip_serializing_if = "Repair::is_move")]
+    pub repair: Repair,
     /// Keys the partition and the splits alone; without it, the experiment's seed does.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
@@ -231,6 +253,8 @@ fn owners(key: &str) -> Option<Vec<&'static str>> {
         CLASSES_PER_CLIENT => Some(vec![PATHOLOGICAL]),
         SHARDS_PER_CLIENT => Some(vec![SHARDS]),
         CLASS_PROBABILITY => Some(vec![BERNOULLI]),
+        // Only the value that is not everybody's is ever in a resolved section.
+        REPAIR => Some(vec![DIRICHLET]),
         PARTITION_FILE | PARTITION_HASH => Some(vec![FILE]),
         // A file says itself which samples are used.
         "samples" => Some(vec![DIRICHLET, IID, PATHOLOGICAL, SHARDS, BERNOULLI, QUANTITY, NATURAL]),
@@ -259,6 +283,8 @@ fn complete(data: &mut Table) {
         (NOISE, SKEW_STRENGTH, Value::Float(0.1)),
         (COLOUR, SKEW_STRENGTH, Value::Float(0.5)),
     ];
+    // What everybody has need not be written, so that logs and keys of results stay what they were.
+    data.retain(|key, value| key != REPAIR || value.as_str() != Some(MOVE));
     for decisive in ["partition", "skew"] {
         let Some(chosen) = data.get(decisive).and_then(Value::as_str).map(str::to_owned) else {
             continue;
@@ -279,6 +305,11 @@ impl Default for Data {
 }
 
 impl Data {
+    /// How many clients take part in training, if that is known without the data.
+    pub(crate) fn trained(&self) -> Option<usize> {
+        self.clients.map(|clients| clients.saturating_sub(self.new_clients.unwrap_or(0)))
+    }
+
     /// Refuses what cannot be divided, and fractions that leave nothing to judge by.
     pub(crate) fn check(&self) -> Result<(), ExperimentError> {
         self.origin.check()?;
@@ -295,6 +326,16 @@ impl Data {
             Partition::File { .. } | Partition::Natural => {}
             _ if self.clients.is_none() => return needed(CLIENTS, "20"),
             _ => {}
+        }
+        if let (Some(clients), Some(newcomers)) = (self.clients, self.new_clients)
+            && newcomers >= clients
+        {
+            return Err(ExperimentError::combination(
+                format!(
+                    "`data.new_clients = {newcomers}` leaves nobody to train of `data.clients = {clients}`"
+                ),
+                format!("set data.new_clients to less than {clients}, or data.clients to more"),
+            ));
         }
         self.skew.check()?;
         let (train, validation) = (self.train_fraction, self.validation_fraction);
@@ -326,11 +367,13 @@ impl Experiment {
             partition: data.partition.clone(),
             samples: data.samples,
             min_samples: data.min_samples,
+            repair: data.repair,
             train_fraction: data.train_fraction,
             validation_fraction: data.validation_fraction,
             seed,
         };
-        Ok(Federation::new(Arc::new(dataset), &plan)?.skewed(data.skew, seed)?)
+        let federation = Federation::new(Arc::new(dataset), &plan)?.skewed(data.skew, seed)?;
+        Ok(federation.setting_aside(data.new_clients.unwrap_or(0))?)
     }
 
     /// Changes by which the experiment says what files hold that it only names, so that a run that goes on later, and

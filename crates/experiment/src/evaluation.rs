@@ -15,8 +15,16 @@ pub(crate) const SECTION: Section = Section {
 /// What everybody has need not be written, so that logs and keys of results stay what they were.
 fn complete(table: &mut Table) {
     let plain = Value::Array(vec![Metric::Accuracy.word().into()]);
-    table.retain(|key, value| key != "metrics" || *value != plain);
+    let spectra = Value::Integer(SPECTRA);
+    table.retain(|key, value| match key {
+        "metrics" => *value != plain,
+        "spectra" => *value != spectra,
+        _ => true,
+    });
 }
+
+/// Clients whose spectra are shown unless somebody says otherwise.
+const SPECTRA: i64 = 3;
 
 const KEYS: &[Key] = &[
     key(
@@ -44,6 +52,19 @@ const KEYS: &[Key] = &[
         "end a method after so many evaluations in a row that were no better, and keep the models of \
          the best: by the weighted PM of a method with personal models, else by the GM; unset: never",
     ),
+    key(
+        "spectra",
+        Kind::Integer { min: 0, max: 1_000 },
+        Preset::Integer(SPECTRA),
+        "of how many clients, the first by id, a simulation's log shows how the spectra of PM and GM lie to \
+         each other at every evaluation; 0: of none",
+    ),
+    key(
+        "adapt_epochs",
+        Kind::Integer { min: 1, max: 1_000 },
+        Preset::Unset,
+        "epochs that data.new_clients train for when they join, scored after each; 5 unless set",
+    ),
 ];
 
 /// When and on what the models are scored.
@@ -59,6 +80,20 @@ pub struct Evaluation {
     /// After how many evaluations in a row without improvement a method ends, if it does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub patience: Option<usize>,
+    /// Of how many clients, the first by id, the log of a simulation shows the spectra of personal models.
+    #[serde(default = "usual_spectra", skip_serializing_if = "is_usual")]
+    pub spectra: usize,
+    /// Epochs that new clients train for when they join; without it, [`Evaluation::ADAPT_EPOCHS`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub adapt_epochs: Option<usize>,
+}
+
+fn usual_spectra() -> usize {
+    SPECTRA as usize
+}
+
+fn is_usual(spectra: &usize) -> bool {
+    *spectra == usual_spectra()
 }
 
 impl Default for Evaluation {
@@ -68,8 +103,13 @@ impl Default for Evaluation {
 }
 
 impl Evaluation {
+    /// Epochs that new clients train for unless told.
+    pub const ADAPT_EPOCHS: usize = 5;
+
     pub(crate) fn plan(&self) -> formant_runtime::Evaluation {
         let (metrics, patience) = (self.metrics.clone(), self.patience);
-        formant_runtime::Evaluation { every: self.every, split: self.split, metrics, patience }
+        let (every, split, spectra) = (self.every, self.split, self.spectra);
+        let adapt_epochs = self.adapt_epochs.unwrap_or(Self::ADAPT_EPOCHS);
+        formant_runtime::Evaluation { every, split, metrics, patience, spectra, adapt_epochs }
     }
 }

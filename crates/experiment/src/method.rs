@@ -171,12 +171,13 @@ fn word(entry: &mut Table, key: &str) -> Result<Option<String>, ExperimentError>
 }
 
 fn check_label(label: &str) -> Result<(), ExperimentError> {
-    let valid =
-        |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.' | ' ' | '(' | ')' | '=' | ',');
+    // Folders are named after labels by `formant_model::folder::method_folders`, which replaces what is no
+    // part of a file's name.
+    let valid = |c: char| c.is_alphanumeric() || "-_. ()=,/+:".contains(c);
     if label.trim().is_empty() || label.len() > 80 || !label.chars().all(valid) {
         return Err(ExperimentError::combination(
             format!("`method.label = \"{label}\"` cannot name a method"),
-            "use letters, digits, spaces and -_.()=, and at most 80 of them",
+            "use letters, digits, spaces and -_.()=,/+: and at most 80 of them",
         ));
     }
     Ok(())

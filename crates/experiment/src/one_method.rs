@@ -34,6 +34,14 @@ impl OneMethod {
                 "remove evaluation.patience, and set rounds to the best round of a simulation",
             ));
         }
+        if let Some(newcomers) = experiment.data.new_clients {
+            return Err(ExperimentError::combination(
+                format!(
+                    "`data.new_clients = {newcomers}` works in simulations alone: a server does not have its clients' data"
+                ),
+                "remove data.new_clients; whoever comes later can `formant adapt` the models of a run",
+            ));
+        }
         let Some(clients) = experiment.data.clients else {
             return Err(ExperimentError::combination(
                 "a server must know how many clients there are, and `data.clients` is not set",

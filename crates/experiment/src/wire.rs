@@ -2,11 +2,11 @@
 //! can fail fails here, before any work.
 
 use crate::{Experiment, ExperimentError, OneMethod, combination, room, training};
-use formant_data::{ClientData, Dataset, Federation};
+use formant_data::{ClientData, Dataset, Federation, Repaired, Split};
 use formant_methods::WeightedAverage;
 use formant_model::Card;
 use formant_numerics::{Cpu, Detail, Engine, Part};
-use formant_runtime::event::{ClientSize, FORMAT, MethodInfo, RunStarted};
+use formant_runtime::event::{self, ClientSize, Division, FORMAT, MethodInfo, RunStarted};
 use formant_runtime::{Footprint, Load, RunPlan, Scored, Task};
 use std::sync::Arc;
 use toml::{Table, Value};
@@ -34,11 +34,16 @@ impl Experiment {
         let sizes = federation.clients.iter().map(|data| Some(self.size_of(data))).collect();
         let protocol = self.protocol(federation.clients.len());
         combination::check_protocol(&protocol)?;
-        combination::check_scored(self, &federation.clients)?;
+        combination::check_scored(self, &federation)?;
         let methods = self.methods.iter();
         let methods = methods.map(|method| method.plan(&self.training, self.data.augment));
+        let header = RunStarted {
+            names: federation.names.clone().unwrap_or_default(),
+            division: Some(division(&federation)),
+            ..self.header(&federation.dataset, &*engine, sizes)
+        };
         let plan = RunPlan {
-            header: self.header(&federation.dataset, &*engine, sizes),
+            header,
             card: self.card(&federation.dataset),
             engine,
             federation,
@@ -134,9 +139,33 @@ impl Experiment {
                 Scored::Test => dataset.test.len(),
             },
             clients,
+            names: Vec::new(),
+            side: event::Side::Simulation,
             division: None,
             methods: methods.collect(),
         }
+    }
+}
+
+/// Who holds what.
+fn division(federation: &Federation) -> Division {
+    let (clients, classes) = (federation.clients.len(), federation.dataset.classes);
+    let counts = (clients.saturating_mul(classes) <= Division::MOST).then(|| {
+        let of = |client| federation.label_counts(client, Split::Train);
+        let narrow = |counts: Vec<usize>| counts.into_iter().map(|count| count as u32).collect();
+        (0..clients).map(of).map(narrow).collect()
+    });
+    let (moved, drawn_concentration) = match federation.repaired {
+        Some(Repaired::Moved { samples, drawn }) => (samples, drawn),
+        Some(Repaired::Redrawn { .. }) | None => (0, None),
+    };
+    Division {
+        classes: federation.dataset.class_names.clone(),
+        counts,
+        moved,
+        divided: federation.clients.iter().map(|client| client.size(Split::All)).sum(),
+        concentration: federation.concentration(),
+        drawn_concentration,
     }
 }
 
@@ -170,7 +199,11 @@ impl OneMethod {
         {
             *own = Some(self.size_of(data));
         }
-        let header = self.header(dataset, &*engine, sizes);
+        let whose = match side {
+            Side::Server => event::Side::Server,
+            Side::Client { .. } => event::Side::Client,
+        };
+        let header = RunStarted { side: whose, ..self.header(dataset, &*engine, sizes) };
         let method = self.method().plan(&self.training, self.data.augment);
         let held = match side {
             Side::Server => 0,

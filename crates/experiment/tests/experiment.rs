@@ -122,7 +122,7 @@ fn settings_that_would_spoil_a_comparison_are_refused() {
     assert!(error.contains("would compare methods on different clients"), "{error}");
     let twins = "[[method]]\nname = \"scd\"\n[[method]]\nname = \"scd\"";
     assert!(parse(twins, &[]).unwrap_err().starts_with("two methods are called `scd`"));
-    for label in ["", "a/b", "x\u{1b}[31m"] {
+    for label in ["", "a|b", "x\u{1b}[31m"] {
         let text = format!("[[method]]\nname = \"scd\"\nlabel = {label:?}");
         let text = text.replace("\\u{1b}", "\\u001b");
         assert!(parse(&text, &[]).unwrap_err().contains("cannot name a method"), "{label:?}");

@@ -3,7 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "what a test cannot do without, it may insist on")]
 
 use core::time::Duration;
-use formant_data::{CATALOGUE, Partition, Skew};
+use formant_data::{CATALOGUE, Partition, Repair, Skew};
 use formant_experiment::units::{Pixels, Rate, Size, Span};
 use formant_experiment::{
     ClassWeights, Data, Devices, Evaluation, Experiment, Links, MethodSetting, Moments, Optimiser,
@@ -65,10 +65,10 @@ prop_compose! {
     fn data()(
         origin in origin(),
         samples in option::of(1usize..100_000),
-        clients in 10usize..1_000,
+        clients in 20usize..1_000,
         (partition, skew) in (partition(), skew()),
-        min_samples in 2usize..1_000,
-        seed in option::of(0u64..1 << 62),
+        (min_samples, redraw) in (2usize..1_000, any::<bool>()),
+        (seed, new_clients) in (option::of(0u64..1 << 62), option::of(1usize..10)),
         train_fraction in 0.01..0.5,
         validation_fraction in 0.1..0.5,
         augment in augment(),
@@ -77,8 +77,10 @@ prop_compose! {
         // Clients that are there already need not be counted.
         let counted = !matches!(partition, Partition::File { .. } | Partition::Natural);
         let clients = (counted || clients % 2 == 0).then_some(clients);
+        let redraw = redraw && matches!(partition, Partition::Dirichlet { .. });
+        let repair = if redraw { Repair::Redraw } else { Repair::Move };
         Data {
-            origin, samples, clients, partition, skew, min_samples, seed, train_fraction,
+            origin, samples, clients, new_clients, partition, skew, min_samples, repair, seed, train_fraction,
             validation_fraction, augment,
         }
     }
@@ -255,7 +257,7 @@ prop_compose! {
         federation in rules(),
         (samples_per_second, spread) in (1e-3..1e12, 0.0..5.0),
         links in links(),
-        every in 1usize..100,
+        (every, adapt_epochs) in (1usize..100, option::of(1usize..1_000)),
         split in sample::select(&[Scored::Test, Scored::Validation][..]),
         metrics in sample::subsequence(Metric::ALL.to_vec(), 1..=5).prop_shuffle(),
         patience in option::of(1usize..100),
@@ -265,7 +267,9 @@ prop_compose! {
         let own = own.map(|epochs| Training { epochs, ..training.clone() });
         let devices = Devices { samples_per_second: Some(samples_per_second), spread };
         let metrics = Measures::new(metrics).unwrap();
-        let evaluation = Evaluation { every, split, metrics, patience };
+        let spectra = (every * 7) % 5;
+        let adapt_epochs = adapt_epochs.filter(|_| data.new_clients.is_some());
+        let evaluation = Evaluation { every, split, metrics, patience, spectra, adapt_epochs };
         let methods = methods(own);
         Settings {
             name, seed, rounds, data, network, training, federation, devices, links, evaluation,

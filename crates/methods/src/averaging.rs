@@ -1,7 +1,7 @@
 //! Methods whose server keeps one model, sends it, and averages what comes back: most of them. What
 //! they share is written here, once.
 
-use crate::{Central, Hints, Local, Mean, Method, MethodError, Moment, State};
+use crate::{Central, Hints, Local, Mean, Method, MethodError, Moment, Newcomer, State};
 use formant_numerics::{Model, Network, Part};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -65,6 +65,10 @@ pub trait Averaging: Send + Sync + 'static {
         _local: &mut Local<'_>,
     ) -> Result<Cow<'a, Model>, MethodError> {
         Ok(Cow::Borrowed(client.personal().unwrap_or(got)))
+    }
+    /// See [`Method::newcomer`].
+    fn newcomer<'a>(&self, _got: &'a Model) -> Newcomer<'a> {
+        Newcomer::Phases
     }
     /// What of `w` clients send back. What they do not stays as it began.
     fn shared(&self) -> Shared {
@@ -181,6 +185,10 @@ impl<A: Averaging> Method for A {
         local: &mut Local<'_>,
     ) -> Result<Cow<'a, Model>, MethodError> {
         Averaging::personal_model(self, client, got, local)
+    }
+
+    fn newcomer<'a>(&self, got: &'a Model) -> Newcomer<'a> {
+        Averaging::newcomer(self, got)
     }
 
     fn hints(&self, at: Moment) -> Hints {

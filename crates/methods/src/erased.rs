@@ -1,8 +1,8 @@
 //! The untyped twin of [`Method`], for the runtime. Authors never see it.
 
 use crate::{
-    Central, Entry, Hints, Local, Message, Method, MethodError, Moment, Receive, State, Upload,
-    Uploads,
+    Central, Entry, Hints, Local, Message, Method, MethodError, Moment, Newcomer, Receive, State,
+    Upload, Uploads,
 };
 use formant_numerics::{Model, Network, vector};
 use serde::Serialize;
@@ -167,6 +167,10 @@ pub trait ErasedMethod: sealed::Sealed + Send + Sync {
         got: &'a Value,
         local: &mut Local<'_>,
     ) -> Result<Cow<'a, Model>, MethodError>;
+    /// See [`Method::newcomer`].
+    fn newcomer<'a>(&self, got: &'a Value) -> Result<Newcomer<'a>, MethodError>;
+    /// The broadcast that a model is by itself, if broadcasts of the method are models.
+    fn broadcast_of(&self, model: &Model) -> Option<Value>;
     /// Restores a server state.
     fn decode_server(&self, bytes: &[u8]) -> Result<Value, MethodError>;
     /// Restores a client state.
@@ -379,6 +383,18 @@ impl<M: Method> ErasedMethod for Erased<M> {
         local: &mut Local<'_>,
     ) -> Result<Cow<'a, Model>, MethodError> {
         self.method.personal_model(self.client(client)?, self.got(got)?, local)
+    }
+
+    fn newcomer<'a>(&self, got: &'a Value) -> Result<Newcomer<'a>, MethodError> {
+        if !self.entry.personal {
+            return Ok(Newcomer::FineTuning);
+        }
+        Ok(self.method.newcomer(self.got(got)?))
+    }
+
+    fn broadcast_of(&self, model: &Model) -> Option<Value> {
+        let model: Box<dyn Any> = Box::new(model.clone());
+        model.downcast::<M::Broadcast>().ok().map(|broadcast| message(*broadcast))
     }
 
     fn decode_server(&self, bytes: &[u8]) -> Result<Value, MethodError> {

@@ -15,7 +15,7 @@
 //! Departures: the mean weighs by samples. Fine-tuning uses the personal phase's learning rate.
 
 use crate::schema::{Default, Key, Kind};
-use crate::{Averaging, Degenerate, Entry, Local, MethodError, Shared, Training};
+use crate::{Averaging, Degenerate, Entry, Local, MethodError, Newcomer, Shared, Training};
 use formant_numerics::{Model, Part};
 use serde::Deserialize;
 use std::borrow::Cow;
@@ -99,14 +99,27 @@ impl Averaging for FedBabu {
         got: &'a Model,
         local: &mut Local<'_>,
     ) -> Result<Cow<'a, Model>, MethodError> {
-        let part = match self.finetune {
-            Tuned::Full => Part::All,
-            Tuned::Body => Part::Body,
-            Tuned::Head => Part::Head,
-        };
+        let part = self.part();
         let mut copy = got.clone();
         let epochs = self.finetune_epochs;
         local.train(&mut copy, Training { epochs, part, ..local.training() })?;
         Ok(Cow::Owned(copy))
+    }
+
+    fn newcomer<'a>(&self, got: &'a Model) -> Newcomer<'a> {
+        match self.part() {
+            Part::All => Newcomer::FineTuning,
+            part => Newcomer::Part { of: got, part },
+        }
+    }
+}
+
+impl FedBabu {
+    fn part(&self) -> Part {
+        match self.finetune {
+            Tuned::Full => Part::All,
+            Tuned::Body => Part::Body,
+            Tuned::Head => Part::Head,
+        }
     }
 }

@@ -12,11 +12,15 @@
 //! PM = `(φ, h_i)`: the shared body with the client's own head. There is no generic model: tables
 //! score the average of all PMs, in parentheses. A head never leaves its client.
 //!
+//! A newcomer trains a head of its own on the body that it gets, which stays as it is.
+//!
 //! Departures: the mean weighs by samples, as in FedAvg; the paper's is plain. Batch-norm statistics
 //! belong to the body and follow both phases of training.
 
 use crate::schema::{Default, Key, Kind};
-use crate::{Averaging, Entry, Hints, Local, MethodError, Moment, Passes, Shared, State, Training};
+use crate::{
+    Averaging, Entry, Hints, Local, MethodError, Moment, Newcomer, Passes, Shared, State, Training,
+};
 use formant_numerics::{Model, Part, floats};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -92,6 +96,11 @@ impl Averaging for FedRep {
         local: &mut Local<'_>,
     ) -> Result<Cow<'a, Model>, MethodError> {
         Ok(Cow::Owned(joined(client, got, local)))
+    }
+
+    fn newcomer<'a>(&self, got: &'a Model) -> Newcomer<'a> {
+        // The body is the others': a head of its own is all that a newcomer has to learn.
+        Newcomer::Part { of: got, part: Part::Head }
     }
 
     fn hints(&self, _at: Moment) -> Hints {

@@ -41,7 +41,7 @@ pub use fedrep::FedRep;
 pub use fedrod::{FedRod, FedRodHypernetwork};
 pub use local::{Central, ClassWeights, Loan, Local, PhaseSettings, Step, Training};
 pub use local_only::LocalOnly;
-pub use method::{Hints, Message, Method, Moment, Passes, State, Upload};
+pub use method::{Hints, Message, Method, Moment, Newcomer, Passes, State, Upload};
 pub use pfedme::PFedMe;
 pub use scd::Scd;
 /// Hyper-parameters are tables of this version of `toml`.

@@ -280,7 +280,7 @@ impl<'s> Step<'s> {
     ) -> Result<(), MethodError> {
         let objective = Objective { loss, criterion: self.criterion, terms };
         let value = self.worker.step(model, descent, &objective)?;
-        self.meter.count(self.worker.labels().len(), value);
+        self.meter.count(self.worker.labels().len(), value, self.worker.terms());
         Ok(())
     }
 
@@ -295,7 +295,7 @@ impl<'s> Step<'s> {
             let step = self.meter.steps + 1;
             return Err(NumericsError::Diverged { step, what: "the objective" }.into());
         }
-        self.meter.count(self.worker.labels().len(), objective);
+        self.meter.count(self.worker.labels().len(), objective, None);
         Ok(())
     }
 }

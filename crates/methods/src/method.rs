@@ -3,7 +3,7 @@
 #[cfg(doc)]
 use crate::{Averaging, ErasedMethod, Uploads};
 use crate::{Central, Local, MethodError, Receive};
-use formant_numerics::{Model, Network};
+use formant_numerics::{Model, Network, Part};
 use serde::{Serialize, de::DeserializeOwned};
 use std::borrow::Cow;
 
@@ -125,6 +125,11 @@ pub trait Method: Send + Sync + 'static {
     fn hints(&self, _at: Moment) -> Hints {
         Hints::default()
     }
+    /// What a client does for a personal model that joins when training is over; unless told, what clients do
+    /// in a round. Asked only of methods that train personal models.
+    fn newcomer<'a>(&self, _got: &'a Self::Broadcast) -> Newcomer<'a> {
+        Newcomer::Phases
+    }
     /// How long the [vectors](Message::vectors) of an upload are that answers a broadcast.
     fn upload_lengths(&self, got: &Self::Broadcast, _network: &dyn Network) -> Vec<usize> {
         got.vectors().into_iter().map(<[f32]>::len).collect()
@@ -133,6 +138,26 @@ pub trait Method: Send + Sync + 'static {
     fn upload_fault(&self, _upload: &Self::Upload, _network: &dyn Network) -> Option<String> {
         None
     }
+}
+
+/// What a client does for a personal model that joins when training is over, epoch by epoch. Nothing of it reaches
+/// the server.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Newcomer<'a> {
+    /// It fine-tunes the generic model, as it could that of any method.
+    FineTuning,
+    /// It begins with the generic model, or with the common initial one where there is none, and takes the phases of
+    /// a round, again and again; uploads are thrown away.
+    Phases,
+    /// It trains a part of a received model by plain steps; the rest stays as it came.
+    Part {
+        /// The model.
+        of: &'a Model,
+        /// What it trains.
+        part: Part,
+    },
+    /// Its personal model is there at once, and no training changes it.
+    AtOnce,
 }
 
 /// A round of a run.

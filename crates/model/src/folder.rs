@@ -3,6 +3,7 @@
 //! ```text
 //! RUN/models/<method>/generic.safetensors         after the last round
 //!                     generic-best.safetensors    of the evaluation in which it scored best
+//!                     broadcast.bin               for newcomers, where that is more than the generic model
 //!                     personal/<client>.safetensors
 //! STATE/generic.safetensors                       of the newest round
 //!       personal.safetensors                      at a client
@@ -18,6 +19,8 @@ pub const MODELS: &str = "models";
 pub const GENERIC: &str = "generic.safetensors";
 /// The generic model of the best evaluation.
 pub const BEST: &str = "generic-best.safetensors";
+/// What clients would get after the last round, if that is not the generic model.
+pub const BROADCAST: &str = "broadcast.bin";
 /// The folder of a method's personal models.
 pub const PERSONAL: &str = "personal";
 /// The personal model in a client's state folder.
@@ -45,14 +48,21 @@ pub fn personal(client: usize) -> String {
     format!("{client}.safetensors")
 }
 
-/// A folder name for each method of a run: its label, unless that is not a valid folder name or
-/// differs from an earlier one by case alone.
+/// A folder name for each method of a run: its label, with `-` for what is no part of a file's name, unless
+/// that is not a valid folder name or differs from an earlier one by case alone.
+///
+/// ```
+/// use formant_model::folder::method_folders;
+/// assert_eq!(method_folders(["w/o SCD-GM", "W-o SCD-GM"]), ["w-o SCD-GM", "W-o SCD-GM-2"]);
+/// ```
 pub fn method_folders<'l>(labels: impl IntoIterator<Item = &'l str>) -> Vec<String> {
     let mut taken = HashSet::new();
     let mut names = Vec::new();
     for label in labels {
         // Some systems allow no names that end with a dot or a blank; `..` would lead elsewhere.
-        let plain = label.trim_end_matches(['.', ' ']);
+        let safe: String =
+            label.chars().map(|c| if is_part_of_names(c) { c } else { '-' }).collect();
+        let plain = safe.trim_end_matches(['.', ' ']);
         let plain = if plain.is_empty() { "method" } else { plain };
         let mut name = plain.to_owned();
         let mut count = 1;
@@ -63,6 +73,11 @@ pub fn method_folders<'l>(labels: impl IntoIterator<Item = &'l str>) -> Vec<Stri
         names.push(name);
     }
     names
+}
+
+/// Whether every system allows a character in the name of a folder.
+fn is_part_of_names(letter: char) -> bool {
+    !letter.is_control() && !"/\\:*?\"<>|".contains(letter)
 }
 
 /// Finds one model: a file, or a folder in which it is.

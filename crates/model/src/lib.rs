@@ -27,6 +27,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod broadcast;
 mod card;
 mod error;
 mod export;
@@ -38,6 +39,7 @@ mod npz;
 mod onnx;
 mod predict;
 
+pub use broadcast::{BROADCAST_BESIDES, read_broadcast, seal_broadcast};
 pub use card::{Card, FORMAT, MethodName, Role};
 pub use error::ModelError;
 pub use export::{Format, export};

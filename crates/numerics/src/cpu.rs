@@ -60,6 +60,8 @@ pub struct CpuWorker {
     /// By scope and length.
     spectra: [[Option<Arc<Spectrum>>; 2]; 2],
     steps: u64,
+    /// What terms have added to the objective of the last step, if it had any.
+    terms: Option<f64>,
 }
 
 /// What losses and terms need beside the passes.
@@ -87,6 +89,7 @@ impl CpuWorker {
             scratch: Scratch::default(),
             spectra: [[None, None], [None, None]],
             steps: 0,
+            terms: None,
             network,
         }
     }
@@ -164,6 +167,7 @@ impl CpuWorker {
         network.backward(model, seed, part, &mut self.workspace, &mut self.gradient);
         let (w, gradient) = (&model.parameters, &mut self.gradient);
         let mut teachers = teachers.iter_mut();
+        self.terms = None;
         for Weighted { weight, term } in acting(terms) {
             let found = match *term {
                 Term::Proximal { anchor } => Proximal { anchor }.add(*weight, w, gradient),
@@ -184,7 +188,9 @@ impl CpuWorker {
                     HeadLoss { head, range, features, labels, scratch }.add(*weight, w, gradient)
                 }
             };
-            value += f64::from(*weight) * found;
+            let added = f64::from(*weight) * found;
+            value += added;
+            *self.terms.get_or_insert(0.0) += added;
         }
         value
     }
@@ -205,6 +211,7 @@ impl Worker for CpuWorker {
     fn begin(&mut self) {
         self.memory.forget();
         self.steps = 0;
+        self.terms = None;
     }
 
     fn take(&mut self, mut batch: Selection<'_>) {
@@ -231,6 +238,10 @@ impl Worker for CpuWorker {
     ) -> Result<f64, NumericsError> {
         let mut teachers = self.teachers(objective.terms)?;
         self.descend(model, descent, objective, &mut teachers)
+    }
+
+    fn terms(&self) -> Option<f64> {
+        self.terms
     }
 
     fn look(&mut self, model: &Model) -> (Output<'_>, &[u32]) {
@@ -282,7 +293,7 @@ impl Worker for CpuWorker {
         while let Some(batch) = phase.batches.next() {
             self.take(batch);
             let value = self.descend(model, phase.descent, &phase.objective, &mut teachers)?;
-            meter.count(self.labels.len(), value);
+            meter.count(self.labels.len(), value, self.terms);
         }
         Ok(meter)
     }
@@ -325,6 +336,7 @@ mod tests {
             let value = worker.step(&mut model, still, &objective).unwrap();
             let with = worker.last_gradient().iter().zip(&alone).map(|(g, plain)| g - plain);
             pull.iter_mut().zip(with).for_each(|(sum, g)| *sum += g);
+            assert!((worker.terms().unwrap() - (value - plain)).abs() < 1e-12);
             value - plain
         });
         (values.collect(), pull)

@@ -47,6 +47,10 @@ pub trait Worker: Send {
         descent: Descent,
         objective: &Objective<'_>,
     ) -> Result<f64, NumericsError>;
+    /// What the terms have added to the objective of the last step, weights included; none if it had
+    /// none. It costs nothing: a step computes it anyway. A term that acts on every k-th step alone has
+    /// added k times its value there, and nothing in between.
+    fn terms(&self) -> Option<f64>;
     /// Features and logits of the batch, and its classes; the model learns nothing.
     fn look(&mut self, model: &Model) -> (Output<'_>, &[u32]);
     /// How a model does on some samples, in as much detail as is wanted. They take the place of the
@@ -84,7 +88,7 @@ pub trait Worker: Send {
             let samples = batch.len();
             self.take(batch);
             let objective = self.step(model, phase.descent, &phase.objective)?;
-            meter.count(samples, objective);
+            meter.count(samples, objective, self.terms());
         }
         Ok(meter)
     }
@@ -119,14 +123,18 @@ pub struct Meter {
     pub steps: u64,
     /// Sum of the objective over the steps.
     pub objective: f64,
+    /// Sum over the steps of what terms have added to it; none if no step had any.
+    #[serde(default)]
+    pub terms: Option<f64>,
 }
 
 impl Meter {
-    /// Counts a step.
-    pub fn count(&mut self, samples: usize, objective: f64) {
+    /// Counts a step, with what terms have added to its objective.
+    pub fn count(&mut self, samples: usize, objective: f64, terms: Option<f64>) {
         self.samples += samples as u64;
         self.steps += 1;
         self.objective += objective;
+        self.add_terms(terms);
     }
 
     /// Adds the work of another stretch.
@@ -134,6 +142,18 @@ impl Meter {
         self.samples += other.samples;
         self.steps += other.steps;
         self.objective += other.objective;
+        self.add_terms(other.terms);
+    }
+
+    fn add_terms(&mut self, terms: Option<f64>) {
+        if let Some(terms) = terms {
+            *self.terms.get_or_insert(0.0) += terms;
+        }
+    }
+
+    /// Mean of what terms have added a step, if any has.
+    pub fn mean_terms(&self) -> Option<f64> {
+        Some(self.terms? / self.steps as f64)
     }
 
     /// Mean objective a step, if there was one.

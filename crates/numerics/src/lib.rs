@@ -16,6 +16,7 @@ mod adam;
 mod augment;
 #[doc(hidden)]
 pub mod bench;
+mod confusion;
 mod cpu;
 mod engine;
 mod error;
@@ -40,6 +41,7 @@ pub mod vector;
 
 pub use adam::Adam;
 pub use augment::{Augmentation, Augmenter, Draw, Misfit, Selection};
+pub use confusion::Confusion;
 pub use cpu::{Cpu, CpuWorker};
 pub use engine::{
     BatchPlan, Batches, Descent, EVALUATION_BATCH, Engine, Meter, Patience, Phase, Worker,
@@ -62,6 +64,8 @@ pub use pulse::Pulse;
 pub use rng::{Rng, Stream};
 pub use samples::{Normalisation, Raw, Samples};
 pub use shape::{Shape, Size};
-pub use spectral::{Form, Length, Scope, SpectralDivergence, Spectrum};
+pub use spectral::{
+    Form, Length, Scope, SpectralBands, SpectralComparison, SpectralDivergence, Spectrum,
+};
 pub use tally::{Detail, Tally, probabilities};
 pub use term::{Differentiable, Linear, Proximal};

@@ -202,14 +202,17 @@ pub fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Calibration {
     bins: [Bin; CALIBRATION_BINS],
-    samples: u64,
 }
 
 /// Samples whose most probable class has about the same probability.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
-struct Bin {
-    sure: f64,
-    right: u64,
+pub struct Bin {
+    /// How many.
+    pub samples: u64,
+    /// How many of these are right.
+    pub right: u64,
+    /// The sum of their probabilities.
+    pub sure: f64,
 }
 
 impl Calibration {
@@ -217,25 +220,31 @@ impl Calibration {
     pub fn count(&mut self, sure: f64, right: bool) {
         let bin = (sure * CALIBRATION_BINS as f64).ceil() as usize;
         let bin = &mut self.bins[bin.clamp(1, CALIBRATION_BINS) - 1];
+        bin.samples += 1;
         bin.sure += sure;
         bin.right += u64::from(right);
-        self.samples += 1;
     }
 
     /// Adds what was counted elsewhere.
     pub fn add(&mut self, other: &Self) {
         for (bin, other) in self.bins.iter_mut().zip(&other.bins) {
+            bin.samples += other.samples;
             bin.sure += other.sure;
             bin.right += other.right;
         }
-        self.samples += other.samples;
+    }
+
+    /// Its bins, the least sure first.
+    pub fn bins(&self) -> impl Iterator<Item = Bin> {
+        self.bins.into_iter()
     }
 
     /// The expected calibration error: `|mean accuracy - mean probability|` of the bins, weighted by
     /// their samples.
     pub fn error(&self) -> f64 {
         let gap = |bin: &Bin| (bin.right as f64 - bin.sure).abs();
-        self.bins.iter().map(gap).sum::<f64>() / self.samples.max(1) as f64
+        let samples: u64 = self.bins.iter().map(|bin| bin.samples).sum();
+        self.bins.iter().map(gap).sum::<f64>() / samples.max(1) as f64
     }
 }
 

@@ -35,6 +35,10 @@ pub enum Stream {
     Equipment = 10,
     /// What makes the images of clients look different.
     Skew = 12,
+    /// Resampling of scores for the intervals of a report.
+    Resampling = 14,
+    /// Training of clients that join when the others are through.
+    Adaptation = 16,
     /// For tests and benchmarks.
     Test = 1_000,
 }
@@ -140,6 +144,12 @@ impl Rng {
     /// A symmetric Dirichlet(`alpha`) draw of length `n`; it sums to one.
     pub fn dirichlet(&mut self, alpha: f64, n: usize) -> Vec<f64> {
         let logs: Vec<f64> = (0..n).map(|_| self.log_gamma_draw(alpha)).collect();
+        Self::shares(&logs)
+    }
+
+    /// The shares of parts in their sum, by their logarithms: of [Gamma draws](Self::log_gamma_draw) a
+    /// [Dirichlet draw](Self::dirichlet). Not numbers if all parts are 0.
+    pub fn shares(logs: &[f64]) -> Vec<f64> {
         let peak = logs.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         let weights: Vec<f64> = logs.iter().map(|l| libm::exp(l - peak)).collect();
         let total: f64 = weights.iter().sum();

@@ -2,7 +2,7 @@
 
 use crate::metric::{Calibration, ClassCount, Measures, Metric, auroc, mean};
 use crate::metric::{balanced_accuracy, macro_f1};
-use crate::{Samples, accuracy_and_loss};
+use crate::{Confusion, Samples, accuracy_and_loss};
 use serde::{Deserialize, Serialize};
 
 /// What a [`Tally`] counts besides right answers and the loss.
@@ -14,11 +14,14 @@ pub struct Detail {
     pub calibration: bool,
     /// The logits of all samples, in single precision.
     pub logits: bool,
+    /// Who is taken for whom, and how sure that is.
+    pub confusion: bool,
 }
 
 impl Detail {
     /// Nothing besides.
-    pub const PLAIN: Self = Self { classes: false, calibration: false, logits: false };
+    pub const PLAIN: Self =
+        Self { classes: false, calibration: false, logits: false, confusion: false };
 
     /// What some metrics need.
     pub fn of(measures: &Measures) -> Self {
@@ -27,7 +30,14 @@ impl Detail {
             classes: any(&[Metric::BalancedAccuracy, Metric::MacroF1]),
             calibration: any(&[Metric::CalibrationError]),
             logits: any(&[Metric::Auroc]),
+            confusion: false,
         }
+    }
+
+    /// The same, with or without who is taken for whom.
+    #[must_use]
+    pub fn with_confusion(self, confusion: bool) -> Self {
+        Self { confusion, ..self }
     }
 
     /// Bytes that a tally over so many samples keeps of each.
@@ -52,6 +62,7 @@ pub struct Tally {
     /// Empty unless they are kept: labels, and the logits of one sample after the other.
     labels: Vec<u32>,
     logits: Vec<f32>,
+    confusion: Option<Confusion>,
 }
 
 impl Tally {
@@ -83,6 +94,10 @@ impl Tally {
         if detail.classes {
             self.classes.resize(classes.max(self.classes.len()), ClassCount::default());
         }
+        let mut confusion = detail.confusion.then(|| self.confusion.get_or_insert_default());
+        if let Some(confusion) = &mut confusion {
+            confusion.fit(classes);
+        }
         for (row, label) in logits.chunks_exact(classes.max(1)).zip(labels) {
             let label = *label as usize;
             let (sure, predicted) = answer(row);
@@ -96,6 +111,9 @@ impl Tally {
             if detail.calibration {
                 let calibration = self.calibration.get_or_insert_default();
                 calibration.count(sure, predicted == Some(label));
+            }
+            if let Some(confusion) = &mut confusion {
+                confusion.count(label, predicted, sure);
             }
         }
         if detail.logits {
@@ -128,8 +146,16 @@ impl Tally {
         if let Some(other) = &other.calibration {
             self.calibration.get_or_insert_default().add(other);
         }
+        if let Some(other) = &other.confusion {
+            self.confusion.get_or_insert_default().add(other);
+        }
         self.labels.extend(other.labels);
         self.logits.extend(other.logits);
+    }
+
+    /// Who is taken for whom, if that was counted.
+    pub fn confusion(&self) -> Option<&Confusion> {
+        self.confusion.as_ref()
     }
 
     /// A figure; none without samples, where the metric has none, or if what it needs was not counted.
@@ -222,7 +248,7 @@ pub fn probabilities(logits: &[f32], out: &mut [f64]) {
 mod tests {
     use super::*;
 
-    const ALL: Detail = Detail { classes: true, calibration: true, logits: true };
+    const ALL: Detail = Detail { classes: true, calibration: true, logits: true, confusion: true };
 
     fn figures(tally: &Tally) -> [Option<f64>; 5] {
         Metric::ALL.map(|metric| tally.figure(metric))
@@ -245,6 +271,15 @@ mod tests {
         let mut whole = Tally::default();
         whole.count(&logits, &labels, ALL);
         assert_eq!((sum.samples, sum.labels.len(), &sum.logits), (100, 100, &whole.logits));
+        let counts = |tally: &Tally| {
+            let rows = tally.confusion().unwrap().rows().unwrap();
+            rows.map(<[u64]>::to_vec).collect::<Vec<_>>()
+        };
+        assert_eq!(counts(&sum), counts(&whole));
+        let right: u64 = counts(&sum).iter().enumerate().map(|(class, row)| row[class]).sum();
+        let bins = sum.confusion().unwrap().calibration.bins();
+        let (samples, sure) = bins.fold((0, 0), |(n, r), bin| (n + bin.samples, r + bin.right));
+        assert_eq!((samples, sure, right), (100, sum.right as u64, sum.right as u64));
         for (a, b) in figures(&sum).into_iter().zip(figures(&whole)) {
             assert!((a.unwrap() - b.unwrap()).abs() < 1e-12);
         }

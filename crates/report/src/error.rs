@@ -87,6 +87,14 @@ pub enum ReportError {
         /// The seed.
         seed: u64,
     },
+    /// A baseline that no run has.
+    #[error("there is no method \"{name}\" to compare with; the runs have {known}")]
+    UnknownBaseline {
+        /// What was asked for.
+        name: String,
+        /// The labels that there are.
+        known: String,
+    },
     /// A line is not as it was written, or not where.
     #[error(
         "{}, line {line}: {broken}; restore the log from a copy, or run the experiment again",
@@ -156,6 +164,29 @@ pub enum ReportError {
         /// The second run's name.
         found: String,
     },
+    /// A file of results that cannot be read.
+    #[error(
+        "{}: these are no results ({reason}); name a results.json as `formant reproduce` or \
+         `formant tables add` writes it", file.display()
+    )]
+    Results {
+        /// The file.
+        file: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// A table of a document that cannot be made.
+    #[error("{}, line {line}: {reason}; {remedy}", file.display())]
+    Document {
+        /// The document.
+        file: PathBuf,
+        /// The line, counted from 1.
+        line: usize,
+        /// What is wrong there.
+        reason: String,
+        /// What to do.
+        remedy: String,
+    },
     /// A report could not be put into the run's folder.
     #[error(
         "{}: writing failed ({source}); check that the folder exists, that you may write to it \
@@ -166,5 +197,46 @@ pub enum ReportError {
         file: PathBuf,
         /// What the system said.
         source: io::Error,
+    },
+    /// Something is where an export is to be written.
+    #[error("{} exists already; name another place, or replace it with --force", file.display())]
+    Exists {
+        /// The file.
+        file: PathBuf,
+    },
+    /// A folder is where a file is to be written.
+    #[error("{} is a folder; name a file", path.display())]
+    IsFolder {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// A file is where a folder is to be made.
+    #[error("{} is a file; name a folder, new or there already", path.display())]
+    NoFolder {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A folder for exports could not be made.
+    #[error("{why}")]
+    Folder {
+        /// What the runtime said, path and remedy included.
+        why: String,
+    },
+    /// A log holds nothing that could be drawn.
+    #[error(
+        "the run \"{name}\" has no figures yet: nothing was trained or scored; let it finish its first round, and \
+         ask again"
+    )]
+    NoFigures {
+        /// The run.
+        name: String,
+    },
+    /// A figure could not be turned into a picture.
+    #[error("the figure {figure} could not be drawn ({why}); take it with --svg instead")]
+    Undrawable {
+        /// Its name.
+        figure: String,
+        /// What the renderer said.
+        why: String,
     },
 }

@@ -1,51 +1,234 @@
 //! The report as one HTML file: no scripts, nothing from the network, light and dark, printable.
+//!
+//! The page is a list of sections ([`SECTIONS`]), each made of parts. A part lives in a module of its own
+//! and has two functions: `section` writes the content below the section's heading (nothing at all if it
+//! has nothing to show), and `figures` gives its plots away. Both take them from the same drawing code:
+//! a [`Drawing`] is shown in the page by [`Drawing::show`] and is a file of its own in [`figures`].
 
+mod clients;
 mod cost;
 mod curves;
+mod division;
+mod drawing;
+pub(crate) mod errors;
+mod federation;
+pub(crate) mod gains;
+mod newcomers;
+mod panels;
+mod reproduce;
+mod results;
+mod schedule;
+mod setup;
+mod significance;
+mod sizes;
+pub(crate) mod spectra;
 
+use std::collections::BTreeSet;
 use std::fmt::Write;
 
-use crate::plot::{COLOURS, bars, strips};
-use crate::quantity::count;
-use crate::scoreboard::{FIGURES, FURTHER_READING, Figure, Scoreboard, first_heading, reading};
-use crate::setting::Fingerprint;
-use crate::{Row, RunLog, plot, rows, setting};
+pub(crate) use drawing::Drawing;
+pub use drawing::Figure;
+
+use formant_runtime::event::Side;
+
+use crate::plot::{self, DARK, LIGHT, declarations};
+use crate::{RunLog, over_seeds, setting};
 
 const STYLE: &str = include_str!("html/style.css");
 
-/// The report for `report.html`.
+/// A section of the page.
+struct Section {
+    /// What links to it name.
+    id: &'static str,
+    title: &'static str,
+    /// What it consists of. If none of them writes anything, the section is left out.
+    parts: &'static [Part],
+}
+
+/// A part of a section. The first log is the run, others are the same experiment with other seeds; there
+/// is one at least.
+struct Part {
+    /// Writes it: markup below the section's heading, with headings from `<h3>` on.
+    section: fn(&mut String, &[RunLog]),
+    /// The plots in it.
+    figures: fn(&[RunLog]) -> Vec<Drawing>,
+}
+
+/// All sections, in reading order.
+const SECTIONS: &[Section] = &[
+    Section {
+        id: "results",
+        title: "Results",
+        parts: &[Part { section: results::section, figures: none }],
+    },
+    Section {
+        id: "federation",
+        title: "The clients, as the server knows them",
+        parts: &[Part { section: federation::section, figures: none }],
+    },
+    Section {
+        id: "significance",
+        title: "Who is ahead",
+        parts: &[Part { section: significance::section, figures: significance::figures }],
+    },
+    Section {
+        id: "curves",
+        title: "Learning curves",
+        parts: &[Part { section: curves::section, figures: curves::figures }],
+    },
+    Section {
+        id: "gains",
+        title: "Who gains",
+        parts: &[Part { section: gains::section, figures: gains::figures }],
+    },
+    Section {
+        id: "clients",
+        title: "Client by client",
+        parts: &[Part { section: clients::section, figures: clients::figures }],
+    },
+    Section {
+        id: "newcomers",
+        title: "Newcomers",
+        parts: &[Part { section: newcomers::section, figures: newcomers::figures }],
+    },
+    Section {
+        id: "errors",
+        title: "Errors and calibration",
+        parts: &[Part { section: errors::section, figures: errors::figures }],
+    },
+    Section {
+        id: "spectra",
+        title: "Spectra",
+        parts: &[Part { section: spectra::section, figures: spectra::figures }],
+    },
+    Section {
+        id: "data",
+        title: "Data",
+        parts: &[
+            Part { section: division::section, figures: division::figures },
+            Part { section: sizes::section, figures: sizes::figures },
+        ],
+    },
+    Section {
+        id: "schedule",
+        title: "Schedule",
+        parts: &[Part { section: schedule::section, figures: schedule::figures }],
+    },
+    Section { id: "cost", title: "Cost", parts: &[Part { section: cost::section, figures: none }] },
+    Section {
+        id: "setup",
+        title: "What was run",
+        parts: &[Part { section: setup::section, figures: none }],
+    },
+    Section {
+        id: "reproduce",
+        title: "Reproduce",
+        parts: &[Part { section: reproduce::section, figures: none }],
+    },
+];
+
+fn none(_: &[RunLog]) -> Vec<Drawing> {
+    Vec::new()
+}
+
+/// The report for `report.html`: of a run, and of others that differ from it in their seeds alone.
 ///
-/// Whatever comes from the log is escaped, and a policy in the page forbids scripts and requests
-/// besides. What the log does not hold yet is named as missing.
-pub fn html(log: &RunLog) -> String {
-    let rows = rows(log);
-    let name = text(&log.started.name);
-    let mut page = format!(
-        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; \
-         style-src 'unsafe-inline'\">\n\
-         <title>{name} · Formant</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<main>\n\
-         <h1>{name}</h1>\n<p class=\"lead-in\">Personalized federated learning: one generic model \
-         (GM) for everyone, one personal model (PM) for each client.</p>\n"
+/// Whatever comes from the logs is escaped, and a policy in the page forbids scripts and requests
+/// besides. What the logs do not hold yet is named as missing.
+pub fn html(logs: &[RunLog]) -> String {
+    let name = logs.first().map(|log| text(&log.started.name)).unwrap_or_default();
+    let mut page = head(&name);
+    let _ = write!(
+        page,
+        "<a class=\"skip\" href=\"#content\">Skip to the results</a>\n\
+         <header>\n<h1>{name}</h1>\n<p class=\"lead-in\">Personalized federated learning: one \
+         generic model (GM) for everyone, one personal model (PM) for each client.</p>\n"
     );
-    for warning in setting::warnings(log) {
+    let Some(log) = logs.first() else {
+        page.push_str("<p>There is no run to report.</p>\n</header>\n</body>\n</html>\n");
+        return page;
+    };
+    let refused = over_seeds(logs).err();
+    // Runs that are no repetitions cannot be averaged: the first one is shown alone.
+    let logs = if refused.is_some() { &logs[..1] } else { logs };
+    let alone = refused.map(|why| format!("Only the first of the runs is shown: {why}."));
+    for warning in logs.iter().flat_map(setting::warnings).chain(alone) {
         let _ = writeln!(page, "<p class=\"warning\">{}</p>", text(&warning));
     }
-    facts(&mut page, log);
-    results(&mut page, &rows);
-    learning(&mut page, log, &rows);
-    clients(&mut page, log, &rows);
-    training(&mut page, log, &rows);
-    cost::section(&mut page, log, &rows);
-    reproduce(&mut page, log);
+    facts(&mut page, logs);
+    page.push_str("</header>\n");
+    let mut content = String::new();
+    page.push_str("<nav aria-label=\"Sections\">\n<ol>\n");
+    for Section { id, title, parts } in SECTIONS {
+        let mut body = String::new();
+        for part in *parts {
+            (part.section)(&mut body, logs);
+        }
+        if !body.is_empty() {
+            let _ = writeln!(page, "<li><a href=\"#{id}\">{title}</a></li>");
+            let _ = write!(
+                content,
+                "<section id=\"{id}\" aria-labelledby=\"{id}-title\">\n\
+                 <h2 id=\"{id}-title\">{title}</h2>\n{body}</section>\n"
+            );
+        }
+    }
     let version = text(&log.started.formant);
     let _ = write!(
         page,
-        "<footer>Written from events.jsonl of a run of Formant {version}.</footer>\n</main>\n\
+        "</ol>\n</nav>\n<main id=\"content\" tabindex=\"-1\">\n{content}</main>\n\
+         <footer>Written from events.jsonl of a run of Formant {version}.</footer>\n\
          </body>\n</html>\n"
     );
     page
+}
+
+/// How every page begins, up to its body; the title is markup.
+pub(crate) fn head(title: &str) -> String {
+    let (light, dark) = (declarations(LIGHT), declarations(DARK));
+    format!(
+        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; \
+         style-src 'unsafe-inline'\">\n<title>{title} · Formant</title>\n<style>\n\
+         :root {{ color-scheme: light dark; {light}}}\n\
+         @media screen and (prefers-color-scheme: dark) {{ :root {{ {dark}}} }}\n{}{STYLE}</style>\n\
+         </head>\n<body>\n",
+        plot::STYLE
+    )
+}
+
+/// The report of a single run.
+pub fn html_of(log: &RunLog) -> String {
+    html(std::slice::from_ref(log))
+}
+
+/// All plots of the report, each as an SVG file of its own, in the order of the page.
+///
+/// ```
+/// use formant_report::{RunLog, figures};
+///
+/// # let lines = r#"{"event":"run_started","format":1,"formant":"0.1.0","name":"tiny","seed":7,"rounds":1,"config":{},"network":"lenet5","parameters":44426,"dataset":"mnist","split":"test","global_test":100,"clients":[{"train":80,"test":20}],"methods":[]}
+/// # "#;
+/// let log = RunLog::from_reader("events.jsonl".as_ref(), lines.as_bytes())?;
+/// let drawn = figures(&[log]);
+/// assert_eq!(drawn[0].name, "client-sizes");
+/// assert!(drawn[0].svg.starts_with("<svg xmlns="));
+/// # Ok::<(), formant_report::ReportError>(())
+/// ```
+pub fn figures(logs: &[RunLog]) -> Vec<Figure> {
+    if logs.is_empty() {
+        return Vec::new();
+    }
+    let logs = if over_seeds(logs).is_err() { &logs[..1] } else { logs };
+    let parts = SECTIONS.iter().flat_map(|section| section.parts);
+    let drawings = parts.flat_map(|part| (part.figures)(logs));
+    let mut names = BTreeSet::new();
+    // Two plots of one name would overwrite each other's files.
+    drawings
+        .filter_map(Drawing::figure)
+        .filter(|figure| names.insert(figure.name.clone()))
+        .collect()
 }
 
 /// A text in which nothing is markup, fit for content and for quoted attributes.
@@ -66,115 +249,35 @@ pub(crate) fn text(raw: &str) -> String {
     safe
 }
 
-/// A short line in a method's colour, which makes every table a legend.
+/// A short line with a method's colour, dash and marker, which makes every table a legend.
 fn swatch(slot: usize) -> String {
-    format!("<span class=\"swatch s{}\"></span>", slot % COLOURS)
+    format!(
+        "<svg class=\"swatch {}\" viewBox=\"0 0 22 10\" aria-hidden=\"true\"><path class=\"line\" \
+         d=\"M1 5H21\"/><path class=\"mark\" d=\"{}\"/></svg>",
+        plot::colour(slot),
+        plot::marker(slot, (11.0, 5.0), 3.2)
+    )
 }
 
-fn facts(page: &mut String, log: &RunLog) {
+fn facts(page: &mut String, logs: &[RunLog]) {
     page.push_str("<dl class=\"facts\">\n");
-    for (name, value) in setting::facts(log) {
+    for (name, mut value) in setting::facts(&logs[0]) {
+        if name == "seed" && logs.len() > 1 {
+            let seeds: Vec<_> = logs.iter().map(|log| log.started.seed.to_string()).collect();
+            value = seeds.join(", ");
+        }
         let _ = writeln!(page, "<div><dt>{name}</dt><dd>{}</dd></div>", text(&value));
     }
     page.push_str("</dl>\n");
 }
 
-fn results(page: &mut String, rows: &[Row]) {
-    let board = Scoreboard::new(rows);
-    page.push_str("<section>\n<h2>Results</h2>\n");
-    let reading = reading(board.metric);
-    let _ = writeln!(page, "<p class=\"caption\">{reading}</p>\n<div class=\"wide\"><table>");
-    let first = first_heading(board.metric);
-    headings(page, [first.as_str()].into_iter().chain(FIGURES).chain(["time"]));
-    for (slot, entry) in board.entries.iter().enumerate() {
-        let _ = write!(page, "<tr><th scope=\"row\">{}{}", swatch(slot), text(&entry.name));
-        if let Some(progress) = &entry.progress {
-            let _ = write!(page, " <span class=\"progress\">{}</span>", text(progress));
-        }
-        page.push_str(if entry.noted { " †</th>" } else { "</th>" });
-        figures(page, &entry.figures);
-        let _ = writeln!(page, "<td>{}</td></tr>", text(&entry.time));
-    }
-    page.push_str("</tbody>\n</table></div>\n");
-    further(page, &board);
-    if !board.notes.is_empty() {
-        page.push_str("<ul class=\"notes\">\n");
-        for note in &board.notes {
-            let _ = writeln!(page, "<li>{}</li>", text(note));
-        }
-        page.push_str("</ul>\n");
-    }
-    page.push_str("</section>\n");
-}
-
-fn headings<'h>(page: &mut String, headings: impl Iterator<Item = &'h str>) {
+/// The head of a table, from markup, up to where its rows begin.
+fn headings(page: &mut String, headings: impl Iterator<Item = impl AsRef<str>>) {
     page.push_str("<thead><tr>");
     for heading in headings {
-        let _ = write!(page, "<th scope=\"col\">{heading}</th>");
+        let _ = write!(page, "<th scope=\"col\">{}</th>", heading.as_ref());
     }
     page.push_str("</tr></thead>\n<tbody>\n");
-}
-
-fn figures(page: &mut String, figures: &[Figure]) {
-    for figure in figures {
-        let shown = text(&figure.text);
-        let _ = match (figure.aside, figure.best) {
-            (true, _) => write!(page, "<td class=\"aside\">({shown})</td>"),
-            (false, true) => write!(page, "<td class=\"best\">{shown}</td>"),
-            (false, false) => write!(page, "<td>{shown}</td>"),
-        };
-    }
-}
-
-/// The table of the other metrics, if there are any: a group of rows for each.
-fn further(page: &mut String, board: &Scoreboard) {
-    if board.further.is_empty() {
-        return;
-    }
-    let _ = writeln!(
-        page,
-        "<h3>Further metrics</h3>\n<p class=\"caption\">{FURTHER_READING}</p>\n\
-         <div class=\"wide\"><table>"
-    );
-    headings(page, ["method"].into_iter().chain(FIGURES));
-    for group in board.further.chunk_by(|a, b| a.metric == b.metric) {
-        let title = group[0].metric.title();
-        let _ = writeln!(
-            page,
-            "<tr class=\"group\"><th scope=\"rowgroup\" colspan=\"6\">{title}</th></tr>"
-        );
-        for entry in group {
-            let (swatch, name) = (swatch(entry.slot), text(&entry.name));
-            let _ = write!(page, "<tr><th scope=\"row\">{swatch}{name}</th>");
-            figures(page, &entry.figures);
-            page.push_str("</tr>\n");
-        }
-    }
-    page.push_str("</tbody>\n</table></div>\n");
-}
-
-fn learning(page: &mut String, log: &RunLog, rows: &[Row]) {
-    let metric = log.started.metrics.first().title();
-    let _ = write!(
-        page,
-        "<section>\n<h2>Learning curves</h2>\n<p class=\"caption\">{} by round; round 0 is \
-         before training. A ring marks each method's best round, a dashed line a figure that the \
-         table puts in parentheses. The first rounds of a long run may lie {} the frame, and \
-         each plot has its own scale.</p>\n<div class=\"pair\">\n",
-        capital(metric),
-        if log.started.metrics.first().less_is_better() { "above" } else { "below" },
-    );
-    let plots = [
-        ("Generic model on the global test set", "GM", curves::gm(log, rows)),
-        ("Personal models on the clients' own test sets", "PM", curves::pm(log, rows)),
-    ];
-    for (title, model, curves) in plots {
-        let axis = format!("{model} {metric}, %");
-        let says = format!("{title}: {metric} by round, one line per method");
-        let drawn = plot::lines(&says, &axis, plot::Measure::Accuracy, &curves);
-        card(page, title, drawn, unscored(log));
-    }
-    page.push_str("</div>\n</section>\n");
 }
 
 /// A title at the beginning of a sentence.
@@ -186,99 +289,17 @@ fn capital(title: &str) -> String {
 /// Why there is no score to draw.
 fn unscored(log: &RunLog) -> &'static str {
     if log.methods.iter().all(|method| method.evaluations.is_empty()) {
+        if log.started.side == Side::Server && log.started.global_test == 0 {
+            return "This server has no samples to score a model on; personal models are scored by their clients.";
+        }
+        if log.seconds.is_some() {
+            return "This log has no scores: whoever wrote it had nothing to score models on.";
+        }
         "No evaluation yet."
     } else {
         "This log has no score of these models. In a network, personal models and their scores stay \
          with their clients."
     }
-}
-
-fn clients(page: &mut String, log: &RunLog, rows: &[Row]) {
-    let found = curves::clients(log, rows);
-    let metric = log.started.metrics.first().title();
-    let _ = write!(
-        page,
-        "<section>\n<h2>Client by client</h2>\n<p class=\"caption\">PM {metric} of every client at \
-         the last evaluation, one dot per client. The bar is the plain mean over clients, the \
-         triangle the mean of the worst tenth.",
-    );
-    if found.iter().any(|strip| strip.clients.len() > plot::DOTS) {
-        let _ = write!(
-            page,
-            " Of more than {0} clients, {0} evenly spaced ranks are drawn.",
-            plot::DOTS
-        );
-    }
-    page.push_str("</p>\n");
-    let says =
-        format!("PM {metric} of every client at the last evaluation, one strip of dots per method");
-    let drawn = strips(&says, &format!("PM {metric} of a client, %"), &found);
-    card(page, "Personal models at the last evaluation", drawn, unscored(log));
-    page.push_str("</section>\n");
-}
-
-fn training(page: &mut String, log: &RunLog, rows: &[Row]) {
-    let sizes = &log.started.clients;
-    page.push_str("<section>\n<h2>Training</h2>\n<div class=\"pair\">\n");
-    let says = "Mean training loss of the shared phases by round, one line per method";
-    let loss = plot::lines(says, "training loss", plot::Measure::Loss, &curves::loss(log, rows));
-    card(page, "Training loss, mean over clients (shared phase)", loss, "No finished phase yet.");
-    let says = format!("Samples of each of {} clients", count(sizes.len() as u64));
-    let title = "Samples per client <span class=\"key\">to train on</span>\
-                 <span class=\"key test\">to score on</span>";
-    let unknown = if sizes.is_empty() {
-        "The log names no clients."
-    } else {
-        "In a network, nobody but a client knows its data."
-    };
-    card(page, title, bars(&says, sizes), unknown);
-    page.push_str(
-        "</div>\n<p class=\"notes\">A loss is of its method's own objective, penalties included: \
-         compare it over rounds rather than between methods.</p>\n</section>\n",
-    );
-}
-
-fn reproduce(page: &mut String, log: &RunLog) {
-    page.push_str("<section>\n<h2>Reproduce</h2>\n");
-    for (command, purpose) in setting::commands(&log.started) {
-        let _ = writeln!(
-            page,
-            "<pre>{}</pre>\n<p class=\"caption\">{}</p>",
-            text(&command),
-            text(&purpose)
-        );
-    }
-    let prints = setting::fingerprints(log);
-    if !prints.is_empty() {
-        page.push_str(
-            "<p>A run that is the same to the last bit ends with the same fingerprints:</p>\n<pre>",
-        );
-        for Fingerprint { of, print } in prints {
-            let _ = writeln!(page, "{}  {}", text(&print), text(&of));
-        }
-        page.push_str("</pre>\n");
-    }
-    details(page, "The resolved experiment, every default filled in", &log.started.config);
-    for method in &log.methods {
-        let title = format!("Hyper-parameters of {} ({})", method.info.label, method.info.name);
-        details(page, &title, &method.info.hyper_parameters);
-    }
-    page.push_str("</section>\n");
-}
-
-fn details(page: &mut String, summary: &str, value: &serde_json::Value) {
-    let _ = writeln!(
-        page,
-        "<details><summary>{}</summary><pre>{}</pre></details>",
-        text(summary),
-        text(&format!("{value:#}"))
-    );
-}
-
-/// A plot under its title, which is markup of ours, or what to say in its place.
-fn card(page: &mut String, title: &str, plot: Option<String>, otherwise: &str) {
-    let body = plot.unwrap_or_else(|| format!("<p class=\"missing\">{otherwise}</p>"));
-    let _ = writeln!(page, "<div class=\"card\"><h3>{title}</h3>{body}</div>");
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 //!
 //! [`RunLog`] is what an `events.jsonl` says, [`rows`] sums it up with one [`Row`] per method,
 //! [`table`] prints the rows for a terminal or for Markdown, and [`markdown`] and [`html`] are the
-//! two reports. [`write_reports`] does all of it for a run's folder. Nothing here looks at a clock
+//! two reports. [`results`] are those of many runs in one file. [`write_reports`] does all of it for a run's folder. Nothing here looks at a clock
 //! or at the machine: equal logs give equal bytes.
 //!
 //! ```
@@ -19,29 +19,57 @@
 //! # Ok::<(), formant_report::ReportError>(())
 //! ```
 
+mod answers;
+mod bootstrap;
+mod compare;
+mod differences;
+mod entrant;
 mod error;
+mod export;
 mod files;
+mod gains;
 mod html;
+mod insight;
 mod log;
 mod markdown;
+mod newcomers;
+mod paired;
 mod plot;
 mod quantity;
+pub mod results;
 mod scoreboard;
 mod seeds;
 mod setting;
+mod spectra;
 mod summary;
 mod table;
 mod timeline;
 
+pub use answers::{Answered, Answers, Confusion, answers};
+pub use bootstrap::Interval;
+pub use compare::{Comparison, Group, GroupRow, Problem, compare, comparison_table};
+pub use differences::difference_table;
 pub use error::ReportError;
-pub use files::write_reports;
-pub use html::html;
+pub use export::{
+    ExportFile, MethodRecord, Picture, Record, RunFacts, Scores, csv, latex, mlflow, pictures, png,
+    record, seed_csv, seed_latex, tensorboard, write_exports,
+};
+pub use files::{write_reports, write_series_reports};
+pub use gains::{ClientGain, Gained, Gains, gains};
+pub use html::{Figure, figures, html, html_of};
+pub use insight::{Divided, Insight, insight};
 pub use log::{
     Activity, Evaluation, Failure, Finish, Further, MethodLog, Models, PhaseTotals, RefusedUpload,
     RoundLog, RunLog,
 };
-pub use markdown::markdown;
+pub use markdown::{markdown, series_markdown};
+pub use newcomers::{EpochRow, NewcomerEntry, NewcomerRow, newcomer_svg, newcomer_table};
+pub use paired::{
+    Contest, ContestEntry, Difference, RESAMPLES, Significance, Standing, Standings, Which, covers,
+    significance,
+};
 pub use seeds::{FurtherSeedRow, SeedRow, Spread, over_seeds, seed_table};
-pub use summary::{CandidateRow, FurtherRow, Row, rows};
-pub use table::table;
+pub use spectra::{Apart, SpectralCourse, TermShare, spectral_courses};
+pub use summary::{CandidateRow, FurtherRow, Row, WorseOff, rows, unranked};
+pub use table::{markdown_table, table};
 pub use timeline::{Timeline, timeline_svg, timeline_text};

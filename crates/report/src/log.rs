@@ -14,10 +14,11 @@ use std::path::Path;
 
 use formant_runtime::Checkpoint;
 use formant_runtime::event::{
-    Detailed, MethodInfo, Metric, Phase, Ready, RunStarted, Runtime, Span, Spectra,
+    Adapted, Detailed, MethodInfo, Metric, Phase, Ready, RunStarted, Runtime, Span, Spectra,
 };
 
 use crate::ReportError;
+use reader::Depth;
 
 /// A run as far as its log goes.
 #[derive(Debug, Clone, PartialEq)]
@@ -45,6 +46,8 @@ pub struct MethodLog {
     pub spectra: BTreeMap<usize, Spectra>,
     /// Where its last models err, if it has ended.
     pub detail: Option<Detailed>,
+    /// What clients came to that joined when training was over, in each way.
+    pub newcomers: Vec<Adapted>,
     /// The models that were kept of it, if any.
     pub models: Option<Models>,
     /// Uploads that were refused, in the order in which they were.
@@ -106,7 +109,7 @@ pub struct Evaluation {
 }
 
 /// Scores of both models by one of the other metrics.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, serde::Serialize)]
 pub struct Further {
     /// The generic model.
     pub gm: Option<f64>,
@@ -127,6 +130,8 @@ pub struct RoundLog {
     pub personal: PhaseTotals,
     /// Encoded size of all accepted uploads.
     pub uploaded_bytes: u64,
+    /// Whose uploads were accepted, with their sizes.
+    pub uploads: Vec<(usize, u64)>,
     /// Encoded size of one broadcast; absent until the round has finished.
     pub broadcast_bytes: Option<u64>,
     /// Wall time without evaluation; absent until the round has finished.
@@ -216,6 +221,16 @@ impl RunLog {
     /// [`RunLog::truncated`]), and a run may be unfinished. Everything else that does not belong is
     /// refused with its line.
     pub fn read(file: &Path) -> Result<Self, ReportError> {
+        Self::open(file, Depth::All)
+    }
+
+    /// The same without what single clients did in a round, which is most of a log: scores and how far the run
+    /// is. Every line is checked all the same.
+    pub fn skim(file: &Path) -> Result<Self, ReportError> {
+        Self::open(file, Depth::Scores)
+    }
+
+    fn open(file: &Path, depth: Depth) -> Result<Self, ReportError> {
         let opened = File::open(file).map_err(|source| match source.kind() {
             io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => {
                 ReportError::Absent { file: file.to_owned() }
@@ -223,7 +238,7 @@ impl RunLog {
             _ => ReportError::Unreadable { file: file.to_owned(), line: 1, source },
         })?;
         let length = opened.metadata().map_or(u64::MAX, |metadata| metadata.len());
-        let log = Self::from_reader(file, BufReader::new(opened))?;
+        let log = reader::read(file, BufReader::new(opened), depth)?;
         // Every line has a check, but only the checkpoint knows how many there were.
         let checkpoint = file.parent().and_then(|folder| Checkpoint::read(folder).ok().flatten());
         match checkpoint.map(|checkpoint| checkpoint.log.bytes) {
@@ -243,7 +258,7 @@ impl RunLog {
     /// assert!(matches!(refused, Err(ReportError::Empty { .. })));
     /// ```
     pub fn from_reader(file: &Path, lines: impl BufRead) -> Result<Self, ReportError> {
-        reader::read(file, lines)
+        reader::read(file, lines, Depth::All)
     }
 }
 
@@ -255,6 +270,7 @@ impl MethodLog {
             rounds: BTreeMap::new(),
             spectra: BTreeMap::new(),
             detail: None,
+            newcomers: Vec::new(),
             models: None,
             refusals: Vec::new(),
             finish: None,
@@ -309,6 +325,7 @@ impl MethodLog {
         self.spectra.split_off(&round);
         self.detail = None;
         self.refusals.retain(|refused| refused.round < round);
+        self.newcomers.clear();
         self.models = None;
         self.finish = None;
     }
@@ -343,6 +360,11 @@ impl PhaseTotals {
     /// ```
     pub fn mean_loss(&self) -> Option<f64> {
         (self.losses > 0).then(|| self.loss_sum / self.losses as f64)
+    }
+
+    /// Mean of what terms have added to the loss, over the phases that had any.
+    pub fn mean_terms(&self) -> Option<f64> {
+        (self.with_terms > 0).then(|| self.terms_sum / self.with_terms as f64)
     }
 
     /// Takes the sum of both.

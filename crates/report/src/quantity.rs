@@ -7,6 +7,30 @@ pub(crate) fn percent(fraction: f64) -> String {
     format!("{:.1}", fraction * 100.0)
 }
 
+/// A difference of fractions in percentage points, with its sign: `+2.3`, `−0.4`, `0.0`.
+pub(crate) fn signed(difference: f64) -> String {
+    let written = format!("{:.1}", difference.abs() * 100.0);
+    match (written == "0.0", difference < 0.0) {
+        (true, _) => written,
+        (false, true) => format!("−{written}"),
+        (false, false) => format!("+{written}"),
+    }
+}
+
+/// A figure of any size, with three digits that count: `0.0123`, `1.25`, `3.10e-6`.
+pub(crate) fn magnitude(figure: f64) -> String {
+    if figure == 0.0 {
+        return "0".to_owned();
+    }
+    match figure.abs().log10().floor() {
+        decade if (0.0..=3.0).contains(&decade) => {
+            format!("{figure:.*}", 2 - decade.min(2.0) as usize)
+        }
+        decade if (-4.0..0.0).contains(&decade) => format!("{figure:.*}", (2.0 - decade) as usize),
+        _ => format!("{figure:.2e}"),
+    }
+}
+
 /// A time in its two leading units: `0.42 s`, `12.3 s`, `4m 05s`, `2h 13m`.
 pub(crate) fn duration(seconds: f64) -> String {
     if !seconds.is_finite() || seconds < 0.0 {
@@ -61,6 +85,18 @@ mod tests {
             "0.00 s | 0.99 s | 1.0 s | 59.9 s | 1m 00s | 59m 59s | 1h 00m | 2h 00m | 24h 00m"
         );
         assert_eq!(duration(f64::NAN), "–");
+    }
+
+    #[test]
+    fn a_difference_has_a_sign_unless_it_is_none() {
+        let shown = [0.0, 0.0004, -0.0004, 0.023, -0.5].map(signed).join(" ");
+        assert_eq!(shown, "0.0 0.0 0.0 +2.3 −50.0");
+    }
+
+    #[test]
+    fn figures_of_any_size_keep_three_digits() {
+        let shown = [0.0, 1.253, 42.0, 1234.0, 0.01234, 0.000_123_4, 3.1e-6, 1e7].map(magnitude);
+        assert_eq!(shown.join(" "), "0 1.25 42.0 1234 0.0123 0.000123 3.10e-6 1.00e7");
     }
 
     #[test]

@@ -6,7 +6,8 @@ use std::fmt::Write as _;
 use formant_runtime::event::{Metric, Phase};
 
 use crate::quantity::{bytes, counted, duration, one_line, percent, shortened};
-use crate::{FurtherRow, Row};
+use crate::summary::WorseOff;
+use crate::{FurtherRow, Row, Standing};
 
 /// What stands above the columns of figures.
 pub(crate) const FIGURES: [&str; 5] = ["GM best", "GM last", "PM best", "PM last", "worst 10 %"];
@@ -43,7 +44,15 @@ pub(crate) fn reading(metric: Metric) -> String {
 
 /// What the table of further metrics holds.
 pub(crate) const FURTHER_READING: &str = "The same models by the other metrics, in percent; best is \
-     the round that is best in the first table. Of a calibration error, less is better.";
+     the round that is best in the first table. Of a calibration error, less is better. Not ranked.";
+
+/// What the marks of a figure mean.
+pub(crate) const TIED: &str = "≈ Level with the best of the column: the 95 % interval of the difference includes 0. \
+     Bold is ahead of every other.";
+
+/// What the noise is made of in a table of one run.
+const ONE_RUN: &str = "Of one run, the interval covers clients (PM) and test samples (GM) alone; --seeds 5 would add \
+     other initial values and batches.";
 
 /// The reason of an upload whose round has closed.
 const LATE: &str = "late";
@@ -88,22 +97,17 @@ pub(crate) struct Figure {
     pub(crate) text: String,
     /// Whether it goes in parentheses: it is not of the model that the column is about.
     pub(crate) aside: bool,
-    /// Whether it is the best of its column.
+    /// Whether it is ahead of all others of its column by more than the noise.
     pub(crate) best: bool,
+    /// Whether it is the best of its column or cannot be told from that.
+    pub(crate) tied: bool,
 }
 
 impl Scoreboard {
     pub(crate) fn new(rows: &[Row]) -> Self {
-        let mut entries: Vec<Entry> =
+        let entries: Vec<Entry> =
             names(rows).into_iter().zip(rows).map(|(name, row)| entry(name, row)).collect();
         let metric = rows.first().map_or(Metric::Accuracy, |row| row.metric);
-        let mut marked: Vec<&mut [Figure; 5]> =
-            entries.iter_mut().map(|entry| &mut entry.figures).collect();
-        let columns: [fn(&Row) -> Option<f64>; 4] =
-            [|row| row.gm_best, |row| row.gm_last, |row| row.pm_best, |row| row.pm_last];
-        for (column, figure) in columns.into_iter().enumerate() {
-            mark_best(&mut marked, rows, column, metric, figure);
-        }
         let notes = notes(&entries, rows);
         Self { metric, entries, notes, further: further(rows) }
     }
@@ -124,34 +128,30 @@ fn further(rows: &[Row]) -> Vec<FurtherEntry> {
     let metrics = rows.first().map(|row| row.further.iter().map(|further| further.metric));
     let mut all = Vec::new();
     for (place, metric) in metrics.into_iter().flatten().enumerate() {
-        let mut entries: Vec<FurtherEntry> = Vec::new();
         for (slot, (name, row)) in names(rows).into_iter().zip(rows).enumerate() {
             let found = &row.further[place];
             let figures = [
-                Figure::new(found.gm_best, row.generic),
-                Figure::new(found.gm_last, row.generic),
-                Figure::new(found.pm_best, row.personal),
-                Figure::new(found.pm_last, row.personal),
-                Figure::new(found.worst_decile_last, row.personal),
+                Figure::new(found.gm_best, row.generic, None),
+                Figure::new(found.gm_last, row.generic, None),
+                Figure::new(found.pm_best, row.personal, None),
+                Figure::new(found.pm_last, row.personal, None),
+                Figure::new(found.worst_decile_last, row.personal, None),
             ];
-            entries.push(FurtherEntry { metric, slot, name, figures });
+            all.push(FurtherEntry { metric, slot, name, figures });
         }
-        let mut marked: Vec<&mut [Figure; 5]> =
-            entries.iter_mut().map(|entry| &mut entry.figures).collect();
-        let columns: [fn(&FurtherRow) -> Option<f64>; 4] =
-            [|row| row.gm_best, |row| row.gm_last, |row| row.pm_best, |row| row.pm_last];
-        for (column, figure) in columns.into_iter().enumerate() {
-            mark_best(&mut marked, rows, column, metric, |row| figure(&row.further[place]));
-        }
-        all.extend(entries);
     }
     all
 }
 
 impl Figure {
-    fn new(figure: Option<f64>, own: bool) -> Self {
+    fn new(figure: Option<f64>, own: bool, standing: Option<Standing>) -> Self {
         let text = figure.map_or_else(|| "–".to_owned(), percent);
-        Self { text, aside: !own && figure.is_some(), best: false }
+        Self::of(text, !own && figure.is_some(), standing)
+    }
+
+    pub(crate) fn of(text: String, aside: bool, standing: Option<Standing>) -> Self {
+        let best = standing == Some(Standing::Ahead);
+        Self { text, aside, best, tied: standing == Some(Standing::Tied) }
     }
 }
 
@@ -170,47 +170,21 @@ fn entry(name: String, row: &Row) -> Entry {
         progress,
         noted: row.failed_phases > 0 || row.diverged_evaluations > 0 || row.gave_up(),
         figures: [
-            Figure::new(row.gm_best, row.generic),
-            Figure::new(row.gm_last, row.generic),
-            Figure::new(row.pm_best, row.personal),
-            Figure::new(row.pm_last, row.personal),
-            Figure::new(row.worst_decile_last, row.personal),
+            Figure::new(row.gm_best, row.generic, row.standing.gm_best),
+            Figure::new(row.gm_last, row.generic, row.standing.gm_last),
+            Figure::new(row.pm_best, row.personal, row.standing.pm_best),
+            Figure::new(row.pm_last, row.personal, row.standing.pm_last),
+            Figure::new(row.worst_decile_last, row.personal, None),
         ],
         time: if begun { duration(row.seconds) } else { "–".to_owned() },
     }
 }
 
-/// Marks what is best as printed: figures that look equal are equally good. With a single method there
-/// is nothing to be better than.
-fn mark_best(
-    entries: &mut [&mut [Figure; 5]],
-    rows: &[Row],
-    column: usize,
-    metric: Metric,
-    figure: impl Fn(&Row) -> Option<f64>,
-) {
-    if rows.len() < 2 {
-        return;
-    }
-    // A method some of whose clients diverged is scored on what they had before; it wins nothing.
-    let competes = |figures: &[Figure; 5], row: &Row| {
-        !figures[column].aside && row.failed_phases == 0 && !row.gave_up()
-    };
-    let best = entries
-        .iter()
-        .zip(rows)
-        .filter(|(figures, row)| competes(figures, row))
-        .filter_map(|(_, row)| figure(row))
-        .min_by(|a, b| metric.order(*a, *b))
-        .map(percent);
-    for (figures, row) in entries.iter_mut().zip(rows) {
-        figures[column].best =
-            competes(figures, row) && best.as_ref() == Some(&figures[column].text);
-    }
-}
-
 fn notes(entries: &[Entry], rows: &[Row]) -> Vec<String> {
     let mut notes = Vec::new();
+    if rows.iter().any(|row| row.standing.has_ties()) {
+        notes.push(format!("{TIED} {ONE_RUN}"));
+    }
     let aside = |columns: &[usize]| {
         entries.iter().any(|entry| columns.iter().any(|&column| entry.figures[column].aside))
     };
@@ -259,8 +233,25 @@ fn notes(entries: &[Entry], rows: &[Row]) -> Vec<String> {
     for (entry, row) in entries.iter().zip(rows).filter(|(entry, _)| entry.noted) {
         notes.push(format!("† {}: {}.", entry.name, troubles(row).join("; ")));
     }
+    notes.extend(alone_note(entries, rows));
     notes.extend(clock_note(entries, rows));
     notes
+}
+
+/// How many clients a method leaves worse off than training alone would, if a method tells.
+fn alone_note(entries: &[Entry], rows: &[Row]) -> Option<String> {
+    let found =
+        entries.iter().zip(rows).filter_map(|(entry, row)| Some((entry, row.worse_than_alone?)));
+    let found: Vec<(&Entry, WorseOff)> = found.collect();
+    let all = found.first()?.1.clients;
+    let alike = found.iter().all(|(_, worse)| worse.clients == all);
+    let told = found.iter().map(|(entry, WorseOff { worse, clients })| match alike {
+        true => format!("{} {worse}", entry.name),
+        false => format!("{} {worse} of {clients}", entry.name),
+    });
+    let told: Vec<String> = told.collect();
+    let of = if alike { format!(", of {}", counted(all, "client")) } else { String::new() };
+    Some(format!("Worse off at last than by training alone{of}: {}.", told.join(", ")))
 }
 
 /// How a method with patience has ended.

@@ -6,9 +6,12 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::markdown::escaped;
-use crate::quantity::one_line;
-use crate::scoreboard::{FIGURES, first_heading};
-use crate::{FurtherRow, ReportError, Row, RunLog, rows};
+use crate::paired::standings;
+use crate::quantity::counted;
+use crate::scoreboard::{FIGURES, Figure, TIED, first_heading, names};
+use crate::summary::unranked;
+use crate::table::{Cell, Column, table_lines};
+use crate::{FurtherRow, ReportError, Row, RunLog, Standings, Which};
 
 /// One method over all runs, by the first metric of the runs: fractions from 0 to 1.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -17,6 +20,8 @@ pub struct SeedRow {
     pub label: String,
     /// How tables call it.
     pub title: String,
+    /// How tables call it: its title, or its label if several methods share the title.
+    pub name: String,
     /// Whether it trains a generic model; if not, GM figures are of the averaged PM.
     pub generic: bool,
     /// Whether it trains personal models; if not, PM figures are of the GM on local test sets.
@@ -34,6 +39,10 @@ pub struct SeedRow {
     pub pm_last: Spread,
     /// Mean of the worst tenth of the clients at the last evaluation.
     pub worst_decile_last: Spread,
+    /// Where it stands among the others.
+    pub standing: Standings,
+    /// Runs in which it diverged or gave up.
+    pub failed: usize,
     /// The same models by the other metrics.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub further: Vec<FurtherSeedRow>,
@@ -66,7 +75,7 @@ pub struct Spread {
 }
 
 impl Spread {
-    fn of(values: &[Option<f64>]) -> Self {
+    pub(crate) fn of(values: &[Option<f64>]) -> Self {
         let Some(values) = values.iter().copied().collect::<Option<Vec<f64>>>() else {
             return Self { mean: None, deviation: None };
         };
@@ -77,7 +86,8 @@ impl Spread {
         Self { mean: Some(mean), deviation }
     }
 
-    fn text(&self) -> String {
+    /// In percent: `93.1 ± 0.4`.
+    pub(crate) fn text(&self) -> String {
         match (self.mean, self.deviation) {
             (None, _) => "–".to_owned(),
             (Some(mean), None) => format!("{:.1}", mean * 100.0),
@@ -91,17 +101,12 @@ impl Spread {
 /// Sums up runs of one experiment, one row per method in the order of the first run. Runs that
 /// differ in more than seed, name and use of the machine are no repetitions and refused.
 pub fn over_seeds(logs: &[RunLog]) -> Result<Vec<SeedRow>, ReportError> {
-    let Some((first, others)) = logs.split_first() else { return Ok(Vec::new()) };
-    let setting = setting(first);
-    for other in others {
-        if let Some((key, one, another)) = first_difference(&setting, &self::setting(other)) {
-            return Err(ReportError::Unlike { key, one, another });
-        }
-        if other.started.seed == first.started.seed {
-            return Err(ReportError::SameSeed { seed: first.started.seed });
-        }
+    check_repetitions(logs)?;
+    if logs.is_empty() {
+        return Ok(Vec::new());
     }
-    let runs: Vec<Vec<Row>> = logs.iter().map(rows).collect();
+    let runs: Vec<Vec<Row>> = logs.iter().map(unranked).collect();
+    let (standings, names) = (standings(logs, &runs), names(&runs[0]));
     let figures = |place: usize, figure: fn(&Row) -> Option<f64>| {
         Spread::of(&runs.iter().map(|rows| figure(&rows[place])).collect::<Vec<_>>())
     };
@@ -111,6 +116,7 @@ pub fn over_seeds(logs: &[RunLog]) -> Result<Vec<SeedRow>, ReportError> {
             SeedRow {
                 label: row.label.clone(),
                 title: row.title.clone(),
+                name: names[place].clone(),
                 generic: row.generic,
                 personal: row.personal,
                 metric: row.metric,
@@ -119,6 +125,8 @@ pub fn over_seeds(logs: &[RunLog]) -> Result<Vec<SeedRow>, ReportError> {
                 pm_best: figures(place, |row| row.pm_best),
                 pm_last: figures(place, |row| row.pm_last),
                 worst_decile_last: figures(place, |row| row.worst_decile_last),
+                standing: standings[place],
+                failed: runs.iter().filter(|rows| rows[place].has_failed()).count(),
                 further: further(&runs, place),
             }
         })
@@ -145,67 +153,124 @@ fn further(runs: &[Vec<Row>], place: usize) -> Vec<FurtherSeedRow> {
     rows.collect()
 }
 
-/// The means as a GitHub Markdown table, the best of each GM and PM column in bold; a second one has the
-/// other metrics.
+/// The means as a GitHub Markdown table whose columns line up; a second one has the other metrics.
+///
+/// A mean of a GM or PM column is bold if it is ahead of every other by more than the noise. Otherwise the best one
+/// and those that cannot be told from it have a mark, which a footnote explains.
 pub fn seed_table(rows: &[SeedRow]) -> String {
     let metric = rows.first().map_or(Metric::Accuracy, |row| row.metric);
-    let mut text = heading(&[&first_heading(metric)]);
-    let figures: Vec<[Spread; 5]> = rows
-        .iter()
-        .map(|row| [row.gm_best, row.gm_last, row.pm_best, row.pm_last, row.worst_decile_last])
-        .collect();
-    text += &lines(rows, &figures, metric, "");
-    let metrics = rows.first().map(|row| row.further.iter().map(|further| further.metric));
-    for (place, metric) in metrics.into_iter().flatten().enumerate() {
-        if place == 0 {
-            text.push('\n');
-            text += &heading(&["further metric", "method"]);
-        }
-        let figures = rows.iter().map(|row| {
-            let row = &row.further[place];
-            [row.gm_best, row.gm_last, row.pm_best, row.pm_last, row.worst_decile_last]
-        });
-        let figures: Vec<[Spread; 5]> = figures.collect();
-        text += &lines(rows, &figures, metric, &format!("{} | ", metric.title()));
+    let mut columns = vec![Column::new(&first_heading(metric), false)];
+    for row in rows {
+        let failed = if row.failed > 0 { " †" } else { "" };
+        columns[0].push(Cell::text(escaped(&row.name) + failed));
+    }
+    figure_columns(&mut columns, &rows.iter().collect::<Vec<_>>(), |row| {
+        [row.gm_best, row.gm_last, row.pm_best, row.pm_last, row.worst_decile_last]
+            .map(|spread| (spread, true))
+    });
+    let mut text = table_lines(&columns);
+    let metrics = rows.first().map_or(&[][..], |row| &row.further);
+    if !metrics.is_empty() {
+        text.push('\n');
+        text += &further_table(rows);
+    }
+    for (place, note) in notes(rows).iter().enumerate() {
+        text.push_str(if place == 0 { "\n- " } else { "- " });
+        text.push_str(&escaped(note));
+        text.push('\n');
     }
     text
 }
 
-fn heading(first: &[&str]) -> String {
-    let headings: Vec<&str> = first.iter().copied().chain(FIGURES).collect();
-    format!("| {} |\n|{}\n", headings.join(" | "), " --- |".repeat(headings.len()))
+fn further_table(rows: &[SeedRow]) -> String {
+    let mut columns = vec![Column::new("further metric", false), Column::new("method", false)];
+    let number = rows.first().map_or(0, |row| row.further.len());
+    let each: Vec<(usize, &SeedRow)> =
+        (0..number).flat_map(|place| rows.iter().map(move |row| (place, row))).collect();
+    for (place, row) in &each {
+        columns[0].push(Cell::text(row.further[*place].metric.title().to_owned()));
+        columns[1].push(Cell::text(escaped(&row.name)));
+    }
+    for (place, heading) in FIGURES.iter().enumerate() {
+        let mut column = Column::new(heading, true);
+        for (which, row) in &each {
+            let further = &row.further[*which];
+            let spreads = [
+                further.gm_best,
+                further.gm_last,
+                further.pm_best,
+                further.pm_last,
+                further.worst_decile_last,
+            ];
+            column.push(Cell::figure(&row.cell(spreads[place], place, false), false));
+        }
+        columns.push(column);
+    }
+    table_lines(&columns)
 }
 
-/// The lines of all methods by one metric.
-fn lines(rows: &[SeedRow], figures: &[[Spread; 5]], metric: Metric, before: &str) -> String {
-    let mut cells: Vec<Vec<String>> =
-        rows.iter().map(|row| vec![escaped(&one_line(&row.title))]).collect();
-    for column in 0..FIGURES.len() {
-        let own = |row: &SeedRow| if column < 2 { row.generic } else { row.personal };
-        let each = || rows.iter().zip(figures).map(|(row, figures)| (row, figures[column]));
-        let competing = each().filter(|(row, _)| own(row)).filter_map(|(_, spread)| spread.mean);
-        // As printed: figures that look equal are equally good.
-        let shown = |mean: f64| format!("{:.1}", mean * 100.0);
-        let is_ranked = column < 4 && rows.len() > 1;
-        let best = competing.min_by(|a, b| metric.order(*a, *b)).map(shown).filter(|_| is_ranked);
-        for ((row, spread), cells) in each().zip(&mut cells) {
-            let text = spread.text();
-            cells.push(if !own(row) {
-                format!("({text})")
-            } else if best.is_some() && spread.mean.map(shown) == best {
-                format!("**{text}**")
-            } else {
-                text
-            });
+/// The columns of figures, each with whether its standing is shown.
+pub(crate) fn figure_columns<const N: usize>(
+    columns: &mut Vec<Column>,
+    rows: &[&SeedRow],
+    figures: impl Fn(&SeedRow) -> [(Spread, bool); N],
+) {
+    for (place, heading) in FIGURES.iter().take(N).enumerate() {
+        let mut column = Column::new(heading, true);
+        for row in rows {
+            let (spread, ranked) = figures(row)[place];
+            column.push(Cell::figure(&row.cell(spread, place, ranked), false));
         }
+        columns.push(column);
     }
-    cells
-        .iter()
-        .fold(String::new(), |text, cells| text + "| " + before + &cells.join(" | ") + " |\n")
+}
+
+impl SeedRow {
+    /// A figure as it stands in a column.
+    pub(crate) fn cell(&self, spread: Spread, column: usize, ranked: bool) -> Figure {
+        let own = if column < 2 { self.generic } else { self.personal };
+        let which = Which::ALL.get(column).filter(|_| ranked);
+        let standing = which.and_then(|which| self.standing.of(*which));
+        Figure::of(spread.text(), !own && spread.mean.is_some(), standing)
+    }
+}
+
+/// What stands below a table of means.
+pub(crate) fn notes(rows: &[SeedRow]) -> Vec<String> {
+    let mut notes = Vec::new();
+    if rows.iter().any(|row| row.standing.has_ties()) {
+        notes.push(TIED.to_owned());
+    }
+    for row in rows.iter().filter(|row| row.failed > 0) {
+        notes.push(format!(
+            "† {}: clients of it diverged, or it gave up, in {}. Not ranked.",
+            row.name,
+            counted(row.failed, "run")
+        ));
+    }
+    notes
+}
+
+/// Refuses runs that are no repetitions of one experiment.
+pub(crate) fn check_repetitions(logs: &[RunLog]) -> Result<(), ReportError> {
+    let Some((first, others)) = logs.split_first() else { return Ok(()) };
+    let setting = setting(first);
+    let mut seeds = vec![first.started.seed];
+    for other in others {
+        if let Some((key, one, another)) = first_difference(&setting, &self::setting(other)) {
+            return Err(ReportError::Unlike { key, one, another });
+        }
+        let seed = other.started.seed;
+        if seeds.contains(&seed) {
+            return Err(ReportError::SameSeed { seed });
+        }
+        seeds.push(seed);
+    }
+    Ok(())
 }
 
 /// The experiment without what may differ between repetitions.
-fn setting(log: &RunLog) -> Value {
+pub(crate) fn setting(log: &RunLog) -> Value {
     let mut config = log.started.config.clone();
     if let Some(sections) = config.as_object_mut() {
         for key in ["seed", "name", "runtime"] {

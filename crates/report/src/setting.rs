@@ -1,6 +1,6 @@
 //! What a run was: the facts that both reports open with, and how to get them again.
 
-use formant_runtime::event::{ClientSize, Metric, RunStarted};
+use formant_runtime::event::{ClientSize, Metric, RunStarted, Side};
 use serde_json::Value;
 
 use crate::quantity::{bytes, count, counted, duration, one_line};
@@ -12,17 +12,35 @@ pub(crate) fn facts(log: &RunLog) -> Vec<(&'static str, String)> {
     let mut facts = vec![
         (
             "dataset",
-            format!(
-                "{}, scored on the {} split ({} for the GM)",
-                run.dataset,
-                run.split,
-                counted(run.global_test, "sample")
-            ),
+            match (run.side, run.global_test) {
+                (Side::Server, 0) => {
+                    format!(
+                        "{}, of which this server has none: no model is scored here",
+                        run.dataset
+                    )
+                }
+                (Side::Server, samples) => {
+                    let samples = counted(samples, "sample");
+                    format!(
+                        "{}, of which this server has {samples} to score the GM on",
+                        run.dataset
+                    )
+                }
+                (_, samples) => {
+                    let samples = match samples {
+                        0 => "none".to_owned(),
+                        samples => counted(samples, "sample"),
+                    };
+                    let split = &run.split;
+                    format!("{}, scored on the {split} split ({samples} for the GM)", run.dataset)
+                }
+            },
         ),
         ("network", format!("{}, {} parameters", run.network, count(run.parameters as u64))),
         ("clients", clients(&run.clients)),
     ];
-    if let Some(partition) = partition(&run.config) {
+    // In a network everybody brings data of their own, whatever the experiment would draw.
+    if let Some(partition) = partition(&run.config).filter(|_| run.side.is_simulation()) {
         facts.push(("partition", partition));
     }
     facts.push(("rounds", count(run.rounds as u64)));
@@ -114,7 +132,8 @@ pub(crate) fn commands(run: &RunStarted) -> [(String, String); 2] {
     ]
 }
 
-fn clients(sizes: &[Option<ClientSize>]) -> String {
+/// How many clients there are, and how much they hold.
+pub(crate) fn clients(sizes: &[Option<ClientSize>]) -> String {
     let number = count(sizes.len() as u64);
     let known: Vec<ClientSize> = sizes.iter().copied().flatten().collect();
     let unknown = sizes.len() - known.len();
@@ -137,7 +156,7 @@ fn clients(sizes: &[Option<ClientSize>]) -> String {
 }
 
 /// How the data is divided, with the parameter that goes with it: `dirichlet, alpha 0.5`.
-fn partition(config: &Value) -> Option<String> {
+pub(crate) fn partition(config: &Value) -> Option<String> {
     let data = config.get("data")?;
     let mut text = data.get("partition")?.as_str()?.to_owned();
     for (key, words) in [

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 
 use formant_runtime::event::{Metric, Phase, RunStarted, Runtime};
 
-use crate::{Evaluation, Failure, MethodLog, RunLog};
+use crate::paired::standings;
+use crate::{Evaluation, Failure, MethodLog, NewcomerRow, RunLog, Standings, gains};
 
 /// One method in figures. Scores are by the first metric of the run, which is accuracy unless `metric` says
 /// otherwise: fractions from 0 to 1, absent where nothing was scored or the model had diverged; a best
@@ -96,12 +97,34 @@ pub struct Row {
     /// Whether that was decided by the test set, of which the figures are too.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub kept_by_test: bool,
+    /// Clients that are worse off than by training alone; absent without a method `local`, and for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub worse_than_alone: Option<WorseOff>,
     /// The same models by the other metrics of the run.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub further: Vec<FurtherRow>,
+    /// Where it stands among the other methods of the run.
+    pub standing: Standings,
+    /// What clients came to that joined when training was over, in each way.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub newcomers: Vec<NewcomerRow>,
+}
+
+/// How many clients are worse off.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct WorseOff {
+    /// So many.
+    pub worse: usize,
+    /// Of so many that were compared.
+    pub clients: usize,
 }
 
 impl Row {
+    /// Whether clients of it diverged or it gave up: it is scored on what there was before, and does not compete.
+    pub fn has_failed(&self) -> bool {
+        self.failed_phases > 0 || self.gave_up()
+    }
+
     /// Whether it stopped early, and not because its patience was over.
     pub fn gave_up(&self) -> bool {
         self.stopped.is_some() && self.kept_round.is_none()
@@ -140,7 +163,23 @@ pub struct CandidateRow {
 ///
 /// Rows serialise to JSON as they are; figures that do not exist become `null`.
 pub fn rows(log: &RunLog) -> Vec<Row> {
-    log.methods.iter().map(|method| row(method, &log.started)).collect()
+    let mut rows = vec![unranked(log)];
+    let found = standings(std::slice::from_ref(log), &rows);
+    let mut rows = rows.pop().unwrap_or_default();
+    for (row, standing) in rows.iter_mut().zip(found) {
+        row.standing = standing;
+    }
+    rows
+}
+
+/// The same without standings, which take longest to find.
+pub fn unranked(log: &RunLog) -> Vec<Row> {
+    let compared = gains(log).into_iter().map(|gains| gains.over_local);
+    let worse = compared.map(|found| {
+        found.map(|found| WorseOff { worse: found.worse, clients: found.clients.len() })
+    });
+    let row = |(method, worse_than_alone)| Row { worse_than_alone, ..row(method, &log.started) };
+    log.methods.iter().zip(worse).map(row).collect()
 }
 
 fn row(method: &MethodLog, run: &RunStarted) -> Row {
@@ -195,7 +234,10 @@ fn row(method: &MethodLog, run: &RunStarted) -> Row {
         stopped: method.finish.as_ref().and_then(|finish| finish.stopped.clone()),
         kept_round,
         kept_by_test: kept_round.is_some() && run.split == "test",
+        worse_than_alone: None,
+        standing: Standings::default(),
         further: further(method, run, [best_gm, best_pm].map(|best| best.map(|(round, _)| round))),
+        newcomers: method.newcomers.iter().map(|found| NewcomerRow::new(found, metric)).collect(),
     }
 }
 

@@ -4,6 +4,7 @@ use unicode_width::UnicodeWidthStr;
 
 use crate::Row;
 use crate::markdown::escaped;
+use crate::newcomers::{NewcomerEntry, newcomer_table};
 use crate::quantity::one_line;
 use crate::scoreboard::{FIGURES, Figure, Scoreboard, first_heading};
 
@@ -12,12 +13,13 @@ const PLAIN: &str = "\u{1b}[0m";
 
 /// The results as a GitHub Markdown table whose columns line up on a terminal too.
 ///
-/// The best of each GM and PM column is bold: with asterisks, or with an ANSI sequence if `colour`
-/// (then nothing is escaped for Markdown either). Figures in parentheses are not of the model that
+/// A figure of a GM or PM column that is ahead of all others by more than the noise is bold: with asterisks, or with an
+/// ANSI sequence if `colour` (then nothing is escaped for Markdown either). Where nobody is, the best one and those
+/// that cannot be told from it have the mark `≈`. Figures in parentheses are not of the model that
 /// the column is about and do not compete; footnotes say why, and what failed.
 pub fn table(rows: &[Row], colour: bool) -> String {
     let board = Scoreboard::new(rows);
-    let plain = |text: &str| if colour { one_line(text) } else { escaped(text) };
+    let plain = |text: &str| plain(text, colour);
     let mut columns = vec![Column::new(&first_heading(board.metric), false)];
     for entry in &board.entries {
         let mut name = plain(&entry.name);
@@ -42,12 +44,44 @@ pub fn table(rows: &[Row], colour: bool) -> String {
     }
     columns.push(time);
 
-    let mut text = lines(&columns);
+    let mut text = table_lines(&columns);
     text.push_str(&further(&board, colour, plain));
     for (place, note) in board.notes.iter().enumerate() {
         text.push_str(if place == 0 { "\n- " } else { "- " });
         text.push_str(&plain(note));
         text.push('\n');
+    }
+    text.push_str(&newcomer_table(&NewcomerEntry::all(rows), board.metric, colour));
+    text
+}
+
+/// A text in which nothing is markup, of the terminal if `colour`, else of Markdown.
+pub(crate) fn plain(text: &str, colour: bool) -> String {
+    if colour { one_line(text) } else { escaped(text) }
+}
+
+/// A Markdown table whose columns line up; the first row is the heading, the first column words and the
+/// others figures.
+pub fn markdown_table(cells: &[impl AsRef<[String]>]) -> String {
+    let columns = cells.first().map_or(0, |row| row.as_ref().len());
+    let widest = |column: usize| {
+        let cells = cells.iter().filter_map(|row| row.as_ref().get(column));
+        cells.map(|cell| cell.width()).max().unwrap_or(0).max(3)
+    };
+    let widths: Vec<usize> = (0..columns).map(widest).collect();
+    let mut text = String::new();
+    for (place, row) in cells.iter().enumerate() {
+        let padded = row.as_ref().iter().zip(&widths).enumerate().map(|(column, (cell, width))| {
+            let blanks = " ".repeat(width.saturating_sub(cell.width()));
+            if column == 0 { format!("{cell}{blanks}") } else { format!("{blanks}{cell}") }
+        });
+        text += &format!("| {} |\n", padded.collect::<Vec<_>>().join(" | "));
+        if place == 0 {
+            let rule = widths.iter().enumerate().map(|(column, width)| {
+                if column == 0 { "-".repeat(*width) } else { format!("{}:", "-".repeat(width - 1)) }
+            });
+            text += &format!("| {} |\n", rule.collect::<Vec<_>>().join(" | "));
+        }
     }
     text
 }
@@ -69,10 +103,23 @@ fn further(board: &Scoreboard, colour: bool, plain: impl Fn(&str) -> String) -> 
         }
         columns.push(column);
     }
-    format!("\n{}", lines(&columns))
+    format!("\n{}", table_lines(&columns))
 }
 
-fn lines(columns: &[Column]) -> String {
+/// Any table in Markdown: texts, of which the first of a row is its name.
+pub(crate) fn grid(headings: &[&str], rows: &[Vec<String>]) -> String {
+    let column = |(place, heading): (usize, &&str)| {
+        let mut column = Column::new(heading, place > 0);
+        for row in rows {
+            column.push(Cell::text(escaped(row.get(place).map_or("–", String::as_str))));
+        }
+        column
+    };
+    table_lines(&headings.iter().enumerate().map(column).collect::<Vec<_>>())
+}
+
+/// Columns as the lines of a table.
+pub(crate) fn table_lines(columns: &[Column]) -> String {
     let mut text = line(columns.iter().map(Column::heading));
     text.push_str(&line(columns.iter().map(Column::rule)));
     for row in 0..columns.first().map_or(0, |column| column.cells.len()) {
@@ -87,7 +134,7 @@ fn line(cells: impl Iterator<Item = String>) -> String {
 
 /// A cell in three parts, so that numbers line up whatever stands around them.
 #[derive(Default)]
-struct Cell {
+pub(crate) struct Cell {
     before: &'static str,
     body: String,
     after: &'static str,
@@ -95,22 +142,29 @@ struct Cell {
 }
 
 impl Cell {
-    fn text(body: String) -> Self {
+    pub(crate) fn text(body: String) -> Self {
         Self { body, ..Self::default() }
     }
 
-    fn figure(figure: &Figure, colour: bool) -> Self {
-        let (before, after) = match (figure.aside, figure.best && !colour) {
-            (true, _) => ("(", ")"),
-            (false, true) => ("**", "**"),
-            (false, false) => ("", ""),
+    /// A figure, in parentheses if it is not of the model that the column is about.
+    pub(crate) fn aside(body: String, aside: bool) -> Self {
+        let (before, after) = if aside { ("(", ")") } else { ("", "") };
+        Self { before, body, after, bold: false }
+    }
+
+    pub(crate) fn figure(figure: &Figure, colour: bool) -> Self {
+        let (before, after) = match figure {
+            Figure { aside: true, .. } => ("(", ")"),
+            Figure { best: true, .. } if !colour => ("**", "**"),
+            Figure { tied: true, .. } => ("", " ≈"),
+            _ => ("", ""),
         };
         Self { before, body: figure.text.clone(), after, bold: figure.best && colour }
     }
 }
 
 /// A column with the widths, on the screen, of its widest parts.
-struct Column {
+pub(crate) struct Column {
     heading: String,
     right: bool,
     cells: Vec<Cell>,
@@ -120,12 +174,12 @@ struct Column {
 }
 
 impl Column {
-    fn new(heading: &str, right: bool) -> Self {
+    pub(crate) fn new(heading: &str, right: bool) -> Self {
         let heading = heading.to_owned();
         Self { heading, right, cells: Vec::new(), before: 0, body: 0, after: 0 }
     }
 
-    fn push(&mut self, cell: Cell) {
+    pub(crate) fn push(&mut self, cell: Cell) {
         self.before = self.before.max(cell.before.width());
         self.body = self.body.max(cell.body.width());
         self.after = self.after.max(cell.after.width());

@@ -3,8 +3,7 @@
 //! Every client has two lanes: what its device computes, and what its link carries. With
 //! compute-and-wait one of them is always empty; wait-free fills both at once.
 
-use crate::html::text as escaped;
-use crate::{Activity, MethodLog};
+use crate::{Activity, MethodLog, plot};
 use formant_runtime::event::Span;
 use std::fmt::Write as _;
 
@@ -16,16 +15,16 @@ pub struct Timeline {
     /// Seconds that the round takes.
     pub seconds: f64,
     /// Some clients, from the fastest to the slowest device.
-    lanes: Vec<Lane>,
+    pub(crate) lanes: Vec<Lane>,
     /// When rounds close, in seconds since the round opened.
-    closes: Vec<f64>,
+    pub(crate) closes: Vec<f64>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
-struct Lane {
-    client: usize,
+pub(crate) struct Lane {
+    pub(crate) client: usize,
     /// In seconds since the round opened.
-    activities: Vec<(Activity, Span)>,
+    pub(crate) activities: Vec<(Activity, Span)>,
 }
 
 const LEGEND: [(Activity, &str, char, &str); 4] = [
@@ -146,90 +145,10 @@ impl Lane {
 
 /// The same as an SVG that stands alone.
 pub fn timeline_svg(timelines: &[Timeline]) -> String {
-    const LEFT: f64 = 90.0;
-    const WIDTH: f64 = 720.0;
-    const LANE: f64 = 11.0;
-    const GAP: f64 = 8.0;
-    let longest = timelines.iter().map(|t| t.seconds).fold(f64::MIN_POSITIVE, f64::max);
-    let x = |seconds: f64| LEFT + (seconds / longest).clamp(0.0, 1.0) * WIDTH;
-    let mut body = String::new();
-    let mut y = 34.0;
-    for timeline in timelines {
-        let title = format!("{}: a round takes {:.2} s", timeline.title, timeline.seconds);
-        let _ = writeln!(
-            body,
-            "<text x=\"{LEFT}\" y=\"{:.1}\" class=\"title\">{}</text>",
-            y + 4.0,
-            escaped(&title)
-        );
-        y += 14.0;
-        let top = y;
-        for lane in &timeline.lanes {
-            let middle = y + LANE + 4.0;
-            let _ = writeln!(
-                body,
-                "<text x=\"{:.1}\" y=\"{middle:.1}\" text-anchor=\"end\">client {}</text>",
-                LEFT - 8.0,
-                lane.client
-            );
-            let _ = writeln!(
-                body,
-                "<rect x=\"{LEFT}\" y=\"{y:.1}\" width=\"{WIDTH}\" height=\"{:.1}\" class=\"idle\"/>",
-                2.0 * LANE
-            );
-            for (activity, span) in &lane.activities {
-                let (from, to) = (x(span.start), x(span.end));
-                if to > from {
-                    let below = matches!(activity, Activity::Download | Activity::Upload);
-                    let at = if below { y + LANE } else { y };
-                    let _ = writeln!(
-                        body,
-                        "<rect x=\"{from:.1}\" y=\"{at:.1}\" width=\"{:.1}\" height=\"{LANE}\" class=\"{}\"><title>{}: {:.2} s to {:.2} s</title></rect>",
-                        to - from,
-                        class(*activity),
-                        name(*activity),
-                        span.start,
-                        span.end
-                    );
-                }
-            }
-            y += 2.0 * LANE + GAP;
-        }
-        for at in timeline.closes.iter().filter(|at| **at <= longest) {
-            let _ = writeln!(
-                body,
-                "<line x1=\"{0:.1}\" x2=\"{0:.1}\" y1=\"{top:.1}\" y2=\"{1:.1}\" class=\"close\"/>",
-                x(*at),
-                y - GAP
-            );
-        }
-        y += 22.0;
-    }
-    let mut legend = String::new();
-    for (place, (activity, name, ..)) in LEGEND.iter().enumerate() {
-        let at = LEFT + place as f64 * 150.0;
-        let _ = writeln!(
-            legend,
-            "<rect x=\"{at:.1}\" y=\"8\" width=\"12\" height=\"12\" class=\"{}\"/><text x=\"{:.1}\" y=\"18\">{name}</text>",
-            class(*activity),
-            at + 17.0
-        );
-    }
-    let (width, height) = (LEFT + WIDTH + 20.0, y);
-    format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width:.0} {height:.0}\" width=\"{width:.0}\" height=\"{height:.0}\" role=\"img\" aria-label=\"Timeline of a round\">\n<style>\ntext{{font:12px system-ui,sans-serif;fill:#24292f}} .title{{font-weight:600}} .page{{fill:#fff}} .idle{{fill:#eef0f2}} .down{{fill:#4c8dd6}} .shared{{fill:#2f9e63}} .personal{{fill:#e0a526}} .up{{fill:#a05fc0}} .close{{stroke:#c0392b;stroke-dasharray:3 2}}\n</style>\n<rect width=\"100%\" height=\"100%\" class=\"page\"/>\n{legend}{body}</svg>\n"
-    )
+    plot::standalone(&plot::timeline("What clients compute and send in a round", timelines))
 }
 
-fn class(activity: Activity) -> &'static str {
-    match activity {
-        Activity::Download => "down",
-        Activity::Shared => "shared",
-        Activity::Personal => "personal",
-        Activity::Upload => "up",
-    }
-}
-
-fn name(activity: Activity) -> &'static str {
+/// What an activity is called.
+pub(crate) fn name(activity: Activity) -> &'static str {
     LEGEND.iter().find(|(other, ..)| *other == activity).map_or("", |(_, name, ..)| name)
 }

@@ -9,7 +9,7 @@
 //! the rest is idle or overhead. Wall time says what a user waits for; processor time (user and system, all threads) says what a
 //! round computes beside its steps, and stays usable while a neighbour keeps the machine busy.
 
-use formant_data::{ClientData, Dataset, Federation, Images, Normalisation};
+use formant_data::{ClientData, Dataset, Federation, Images, Newcomers, Normalisation};
 use formant_experiment::Experiment;
 use formant_numerics::{
     CpuWorker, Descent, NetworkSpec, Objective, Optimiser, Part, Rng, Rule, Shape, Stream, Tape,
@@ -125,7 +125,13 @@ fn federation(settings: &Settings, shape: Shape) -> Federation {
             test: (first + train as u32..first + each).collect(),
         }
     });
-    Federation { dataset: Arc::new(dataset), clients: clients.collect(), names: None }
+    Federation {
+        dataset: Arc::new(dataset),
+        clients: clients.collect(),
+        names: None,
+        repaired: None,
+        newcomers: Newcomers::default(),
+    }
 }
 
 /// Processor and wall time of rounds and evaluations, from the events that frame them.

@@ -9,9 +9,11 @@
 //! - Format 3: what is not known is absent. Before, a figure that was not a number was `null`, and a
 //!   server's log had an empty fingerprint and clients without samples. All three are read.
 
+mod adaptation;
 mod insight;
 mod score;
 
+pub use adaptation::{Adapted, Approach};
 pub use insight::{ClientSpectra, Detailed, Division, Errors, LayerSpectrum, Reliability, Spectra};
 pub use score::{Candidate, Evaluated, PersonalScore, Score, finite};
 
@@ -153,6 +155,8 @@ pub enum Event {
     Spectra(Spectra),
     /// Where a method's last models err.
     Detailed(Detailed),
+    /// Clients that joined when training was over have personal models.
+    Adapted(Adapted),
     /// A method's models were written to `models/`, in a folder named by its label.
     ModelsKept {
         /// The method's label.
@@ -276,11 +280,38 @@ pub struct RunStarted {
     /// Per client: samples to train on and samples to score on. `None` for a client whose data is its
     /// own business: in a network, nobody else knows.
     pub clients: Vec<Option<ClientSize>>,
+    /// What the clients are called, in client order; absent if they are only counted.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub names: Vec<String>,
+    /// Whose log this is.
+    #[serde(default, skip_serializing_if = "Side::is_simulation")]
+    pub side: Side,
     /// Who holds what; absent where nobody knows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub division: Option<Division>,
     /// The methods, in the order in which they run.
     pub methods: Vec<MethodInfo>,
+}
+
+/// Who writes a log, which decides what it can know.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Side {
+    /// A simulation knows everything.
+    #[default]
+    Simulation,
+    /// A server knows who uploaded what and when, and nobody's data and personal models.
+    Server,
+    /// A client knows its own.
+    Client,
+}
+
+impl Side {
+    /// Whether it is a simulation's.
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands it over like this")]
+    pub fn is_simulation(&self) -> bool {
+        *self == Self::Simulation
+    }
 }
 
 /// How much data a client holds.

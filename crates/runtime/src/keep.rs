@@ -2,8 +2,9 @@
 //! left out.
 
 use crate::{MethodPlan, RunPlan, Task};
-use formant_methods::MethodError;
-use formant_model::{Card, MethodName, Role, encoded_len};
+use formant_methods::{MethodError, Newcomer};
+use formant_model::{BROADCAST_BESIDES, Card, MethodName, Role, encoded_len};
+use formant_numerics::Model;
 
 formant_methods::choice! {
     /// Which models a run keeps.
@@ -48,18 +49,20 @@ impl RunPlan {
             room -= if fits { bytes } else { 0 };
             fits
         };
+        // The generic model of the last and of the best round, and what newcomers need besides.
+        let common = self.methods.iter().map(|method| 2 * one + self.broadcast_bytes(method));
+        let common: Vec<u64> = common.collect();
         let generic: Vec<bool> =
-            self.methods.iter().map(|_| self.keep != Keep::None && fits(2 * one)).collect();
+            common.iter().map(|bytes| self.keep != Keep::None && fits(*bytes)).collect();
         let mut kept = Vec::new();
-        for (method, generic) in self.methods.iter().zip(generic) {
+        for ((method, common), generic) in self.methods.iter().zip(common).zip(generic) {
             let wanted = [
-                (self.keep != Keep::None, 2 * one),
+                (self.keep != Keep::None, common),
                 (self.keep == Keep::All && method.method.entry().personal, clients * one),
             ];
             let personal = wanted[1].0 && generic && fits(wanted[1].1);
             let wanted: u64 = wanted.iter().filter(|(is, _)| *is).map(|(_, bytes)| bytes).sum();
-            let bytes =
-                if generic { 2 * one } else { 0 } + if personal { clients * one } else { 0 };
+            let bytes = if generic { common } else { 0 } + if personal { clients * one } else { 0 };
             kept.push(Kept { generic, personal, bytes, beyond: wanted - bytes });
         }
         kept
@@ -84,6 +87,29 @@ impl RunPlan {
             extensible.push(fits);
         }
         Ok(extensible)
+    }
+
+    /// Bytes of the file that a method's newcomers need besides the generic model; 0 if they need none.
+    fn broadcast_bytes(&self, method: &MethodPlan) -> u64 {
+        let (method, layout) = (&*method.method, self.engine.network().layout());
+        if !method.entry().personal {
+            return 0;
+        }
+        // Sizes do not depend on values.
+        let model = Model {
+            parameters: vec![0.0; layout.parameters()],
+            buffers: vec![0.0; layout.buffer_values()],
+        };
+        let bytes = || {
+            let got = method.broadcast(&method.start_server(&model))?;
+            let alone = method.entry().generic && method.broadcast_of(&model).is_some();
+            if alone || method.newcomer(&got)? == Newcomer::FineTuning {
+                return Ok(0);
+            }
+            Ok::<_, MethodError>((got.encoded_len()? + BROADCAST_BESIDES) as u64)
+        };
+        // What cannot be told now is told when it is written.
+        bytes().unwrap_or(0)
     }
 
     /// The card of a model of this run.

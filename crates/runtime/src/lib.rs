@@ -1,5 +1,6 @@
 //! Drivers of federated training: the parallel simulator, client stores, checkpoints, recorder.
 
+mod adaptation;
 mod aggregator;
 mod checkpoint;
 mod error;
@@ -24,6 +25,7 @@ mod store;
 mod sync;
 mod work;
 
+pub use adaptation::Legacy;
 pub use aggregator::{Aggregator, Arrival, OlderBroadcasts};
 pub use checkpoint::{CHECKPOINT_FILE, Checkpoint};
 pub use error::RuntimeError;

@@ -42,12 +42,15 @@ impl Footprint {
     /// What a run takes.
     pub fn of(plan: &RunPlan) -> Self {
         let clients = &plan.federation.clients;
-        let trainers = clients.iter().filter(|data| !data.train.is_empty()).count();
-        let locally = (0..clients.len()).map(|client| plan.scored(client).len());
+        let newcomers = &plan.federation.newcomers.clients;
+        let trainers =
+            clients.iter().filter(|data| !data.train.is_empty()).count().max(newcomers.len());
+        let split = plan.evaluation.split;
+        let locally = clients.iter().chain(newcomers).map(|data| split.of(data).len());
         Self::under(&Load {
             engine: &*plan.engine,
             methods: if trainers > 0 { &plan.methods } else { &[] },
-            held: clients.iter().map(|data| data.train.len()).max().unwrap_or(0),
+            held: plan.largest_holding(),
             scored: locally.fold(plan.scored_globally(), usize::max),
             detail: Detail::of(&plan.evaluation.metrics),
             // Whoever holds no client's data aggregates, and scores with one thread.

@@ -8,6 +8,7 @@ use crate::event::Phase;
 use crate::{Arrival, Desk, Hand, Lasting, MethodPlan, RunPlan, RuntimeError};
 use formant_methods::{MethodError, Value};
 use formant_numerics::{Patience, Rng, Stream};
+use std::time::Instant;
 
 /// Seconds for a sample in each phase; none where a method has nothing to train.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -81,6 +82,20 @@ impl<'p> Pacer<'p> {
             pace.personal = per_sample(record.seconds, personal);
         }
         Ok(pace)
+    }
+
+    /// Makes the personal model for an evaluation once: seconds for each training sample of the client. A
+    /// method that has it lying there takes next to none, one that fine-tunes takes its time.
+    pub fn making(&mut self) -> Result<f64, RuntimeError> {
+        let started = Instant::now();
+        let mut local = self.desk.evaluation(self.round, &mut *self.hand.worker);
+        let method = &*self.desk.plan.method;
+        let made = method.personal_model(&self.state, &self.got, &mut local).map(drop);
+        let seconds = started.elapsed().as_secs_f64();
+        match made {
+            Ok(()) => Ok(seconds / self.desk.train.len().max(1) as f64),
+            Err(error) => Err(diverged(self.desk.plan, Some(error.to_string()))),
+        }
     }
 }
 

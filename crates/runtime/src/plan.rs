@@ -54,8 +54,14 @@ impl RunPlan {
 
     /// Samples in the largest training step of a method: no more than the largest client holds.
     pub fn largest_batch(&self, method: &MethodPlan) -> usize {
-        let held = self.federation.clients.iter().map(|data| data.train.len()).max();
-        method.largest_batch(held.unwrap_or(0))
+        method.largest_batch(self.largest_holding())
+    }
+
+    /// Training samples of whoever has most, newcomers included.
+    pub(crate) fn largest_holding(&self) -> usize {
+        let Federation { clients, newcomers, .. } = &self.federation;
+        let held = clients.iter().chain(&newcomers.clients).map(|data| data.train.len());
+        held.max().unwrap_or(0)
     }
 
     /// Size of the set on which the GM is scored.
@@ -138,6 +144,10 @@ pub struct Evaluation {
     pub metrics: Measures,
     /// After how many evaluations in a row without improvement a method ends, if it does.
     pub patience: Option<usize>,
+    /// Of how many clients, the first by id, the log shows the spectra of personal models.
+    pub spectra: usize,
+    /// Epochs that newcomers train for.
+    pub adapt_epochs: usize,
 }
 
 formant_methods::choice! {

@@ -55,6 +55,30 @@ pub enum StudyError {
         /// The folder.
         path: PathBuf,
     },
+    /// Seeds that are none.
+    #[error(
+        "`--seeds {text}`: {why}\nhint: --seeds 5 runs five from the experiment's own on, --seeds 1,2,7 these"
+    )]
+    Seeds {
+        /// What was given.
+        text: String,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// A series' manifest that cannot be read.
+    #[error("{path} cannot be read: {found}\nhint: restore it, or name the runs in the folder one by one", path = path.display())]
+    BadSeries {
+        /// The manifest.
+        path: PathBuf,
+        /// What is wrong with it.
+        found: String,
+    },
+    /// A folder that is not there, or is none.
+    #[error("{path} is no folder\nhint: name the folder that holds your run folders; `formant run` puts them into runs", path = path.display())]
+    NoFolder {
+        /// What was named.
+        path: PathBuf,
+    },
     /// Targets that no accuracy can reach, or none at all.
     #[error("--targets takes accuracies between 0 and 1\nhint: for example --targets 0.8,0.95")]
     Targets,
@@ -102,6 +126,62 @@ pub enum StudyError {
     /// Nothing to measure training with.
     #[error("the client in the middle has no samples to train on\nhint: raise data.min_samples")]
     NoSamples,
+    /// A preset that does not exist.
+    #[error("there is no preset `{name}`\nhint: {hint}")]
+    UnknownPreset {
+        /// What was asked for.
+        name: String,
+        /// What there is.
+        hint: String,
+    },
+    /// A preset whose file is wrong.
+    #[error(
+        "experiments/{name}.toml: {reason}\nhint: the file is part of the program; mend it and build again"
+    )]
+    Preset {
+        /// Which.
+        name: String,
+        /// What is wrong.
+        reason: String,
+    },
+    /// A share of the work that is none.
+    #[error(
+        "`--shard {given}` is no share of the work\nhint: write --shard I/N with I from 1 to N, e.g. --shard 2/8"
+    )]
+    Shard {
+        /// As it was given.
+        given: String,
+    },
+    /// Something that a preset does not have.
+    #[error("`--only {given}` chooses nothing of {name}\nhint: {hint}")]
+    Only {
+        /// As it was given.
+        given: String,
+        /// The preset.
+        name: String,
+        /// What there is.
+        hint: String,
+    },
+    /// A change to what a preset varies.
+    #[error(
+        "`--set {key}`: {name} has a table for each of its values\nhint: choose some of them with --only {key}=VALUE"
+    )]
+    SetAxis {
+        /// The key.
+        key: String,
+        /// The preset.
+        name: String,
+    },
+    /// Data that are not there.
+    #[error("{what} is not in {}\nhint: fetch it with `formant data get {fetched}`, or say where it is with --data-dir", dir.display())]
+    NoData {
+        /// Which data.
+        what: String,
+        /// Where they were looked for.
+        dir: PathBuf,
+        /// What `formant data get` calls them.
+        fetched: String,
+    },
     /// Results that cannot be written down.
     #[error(
         "cannot write the results as JSON: {0}\nhint: this is a fault of Formant; report it with the command that led here"

@@ -1,6 +1,6 @@
 //! Who watches a study.
 
-use crate::Job;
+use crate::{Job, Part};
 use formant_runtime::{Quiet, RunPlan};
 use std::time::Duration;
 
@@ -14,12 +14,24 @@ pub trait Observer {
     fn job_run(&self, _plan: &RunPlan) -> Box<dyn formant_runtime::Observer> {
         Box::new(Quiet)
     }
-    /// A run of a speed-up comparison was done before.
+    /// So many samples of a run's data are read, of so many.
+    fn data_read(&self, _done: usize, _total: usize) {}
+    /// A run of a speed-up comparison or of a series was done before.
     fn run_found(&self) {}
-    /// A run of a speed-up comparison begins; who watches it?
+    /// A run of a speed-up comparison or of a series begins; who watches it?
     fn run_started(&self, _plan: &RunPlan) -> Box<dyn formant_runtime::Observer> {
         Box::new(Quiet)
     }
+    /// A part of a reproduction begins; who watches its run?
+    fn part_started(
+        &self,
+        _part: &Part,
+        _plan: &RunPlan,
+    ) -> Box<dyn formant_runtime::Observer + '_> {
+        Box::new(Quiet)
+    }
+    /// A part of a reproduction is there.
+    fn part_done(&self, _part: &Part) {}
     /// A method's lap is about to be measured; laps count from 1.
     fn lap_started(&self, _method: &str, _lap: usize) {}
     /// A lap was measured, so long after the first one began.

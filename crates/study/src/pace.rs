@@ -107,16 +107,16 @@ struct Paces {
     methods: Vec<Pace>,
 }
 
+/// Plain training with the settings of a method.
+pub(crate) fn plain_beside(method: &MethodPlan) -> Result<MethodPlan, StudyError> {
+    let built = Entry::of::<FedAvg>("").build(&toml::Table::new())?;
+    Ok(MethodPlan { label: PLAIN.into(), method: built.method, ..method.clone() })
+}
+
 /// Plain training and the methods take turns, so that a machine that is busy for a while is busy for all of
 /// them.
 fn paces(plan: &RunPlan, effort: Effort, observer: &dyn Observer) -> Result<Paces, StudyError> {
-    let first = &plan.methods[0];
-    let plain = MethodPlan {
-        label: PLAIN.into(),
-        method: Entry::of::<FedAvg>("").build(&toml::Table::new())?.method,
-        shared: first.shared.clone(),
-        personal: first.personal.clone(),
-    };
+    let plain = plain_beside(&plan.methods[0])?;
     let mut measured = Vec::new();
     for method in std::iter::once(&plain).chain(&plan.methods) {
         measured.push((&method.label, Pacer::new(plan, method)?, Pace::default()));

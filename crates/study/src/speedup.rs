@@ -3,6 +3,7 @@
 use crate::{Draft, Observer, Reached, StudyError, Targets, time_to_target};
 use formant_experiment::Override;
 use formant_numerics::Metric;
+use formant_report::results::turn_seconds;
 use formant_report::{Activity, MethodLog, RunLog, Timeline, timeline_svg};
 use formant_runtime::files::{self, Synced};
 use formant_runtime::sim::{self, Outcome};
@@ -64,7 +65,7 @@ pub struct Gain {
     pub communication_seconds: f64,
 }
 
-/// The paper's Table 5: speedups for 3 and 5 personal epochs, each for a low and a high target.
+/// The paper's Table 4: speedups for 3 and 5 personal epochs, each for a low and a high target.
 const PAPER: [(&str, [[f64; 2]; 2]); 3] = [
     ("scd", [[1.82, 1.56], [2.21, 1.85]]),
     ("ditto", [[1.97, 1.38], [2.87, 1.93]]),
@@ -205,9 +206,12 @@ impl Pair<'_> {
             wait_free,
             speedup: compute_and_wait.zip(wait_free).map(|(slow, fast)| slow / fast),
             paper: self.in_the_paper(place),
-            shared_seconds: self.mean_seconds(&[Activity::Shared]),
-            personal_seconds: self.mean_seconds(&[Activity::Personal]),
-            communication_seconds: self.mean_seconds(&[Activity::Download, Activity::Upload]),
+            shared_seconds: turn_seconds(self.waiting, &[Activity::Shared]),
+            personal_seconds: turn_seconds(self.waiting, &[Activity::Personal]),
+            communication_seconds: turn_seconds(
+                self.waiting,
+                &[Activity::Download, Activity::Upload],
+            ),
         }
     }
 
@@ -215,15 +219,6 @@ impl Pair<'_> {
         let (_, figures) = PAPER.iter().find(|(name, _)| *name == self.waiting.info.name)?;
         let column = [3, 5].iter().position(|known| *known == self.epochs)?;
         figures[column].get(place).copied()
-    }
-
-    /// Seconds a round that a client spends with some activities, on average.
-    fn mean_seconds(&self, kinds: &[Activity]) -> f64 {
-        let rounds = self.waiting.rounds.values();
-        let of = rounds.flat_map(|r| &r.activities).filter(|(_, kind, _)| kinds.contains(kind));
-        let total: f64 = of.map(|(_, _, span)| span.end - span.start).sum();
-        let turns: usize = self.waiting.rounds.values().map(|round| round.participants).sum();
-        total / turns.max(1) as f64
     }
 
     /// A round in which everything is under way, of the fastest, a middle and the slowest client.

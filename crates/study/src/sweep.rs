@@ -1,8 +1,8 @@
 //! All combinations of a grid, scored on the validation split.
 
+use crate::divided::SharedData;
 use crate::results::Results;
 use crate::{Draft, Grid, Observer, Score, StudyError};
-use formant_data::Federation;
 use formant_experiment::{Data, Experiment, MethodSetting, Override, Settings};
 use formant_numerics::NetworkSpec;
 use formant_report::{Evaluation, MethodLog, Row, RunLog};
@@ -134,37 +134,6 @@ impl Wiring {
     fn of(experiment: &Experiment) -> Self {
         let Settings { data, seed, network, .. } = experiment.settings().clone();
         Self { data, seed, network }
-    }
-}
-
-/// The federation of the last run: a sweep over hyper-parameters divides its data once.
-#[derive(Default)]
-struct SharedData(Option<Divided>);
-
-/// Data that are divided, and what decided how.
-struct Divided {
-    data: Data,
-    seed: u64,
-    federation: Federation,
-}
-
-impl SharedData {
-    fn federation(&mut self, experiment: &Experiment) -> Result<Federation, StudyError> {
-        if let Some(known) = &self.0
-            && (&known.data, known.seed) == (&experiment.data, experiment.seed)
-        {
-            return Ok(known.federation.clone());
-        }
-        let federation = experiment.federation()?;
-        let (data, seed) = (experiment.data.clone(), experiment.seed);
-        self.0 = Some(Divided { data, seed, federation: federation.clone() });
-        Ok(federation)
-    }
-
-    /// Whether a run can be wired up.
-    fn wire(&mut self, experiment: &Experiment) -> Result<(), StudyError> {
-        experiment.plan_on(self.federation(experiment)?)?;
-        Ok(())
     }
 }
 

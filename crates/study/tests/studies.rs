@@ -6,8 +6,8 @@ use formant_experiment::Override;
 use formant_methods::Zoo;
 use formant_runtime::RunPlan;
 use formant_study::{
-    Draft, Effort, Grid, Job, Observer, Rank, Silent, Speedup, StudyError, Sweep, Targets, measure,
-    rank,
+    Draft, Effort, Grid, Job, Observer, Rank, Seeds, Series, SeriesData, Silent, Speedup, State,
+    StudyError, Sweep, Targets, inventory, measure, rank, series_logs,
 };
 use std::cell::RefCell;
 use std::sync::atomic::AtomicBool;
@@ -134,4 +134,34 @@ fn a_machine_is_measured_lap_by_lap() {
     assert!(figures.samples_per_second > 0.0 && figures.slowdown == 20.0);
     assert!(figures.methods[0].personal_cost.unwrap() > 0.0);
     assert!(Effort::new(0.0, 1.0).is_err() && Effort::new(1.0, f64::NAN).is_err());
+}
+
+#[test]
+fn a_series_goes_on_with_what_is_not_finished() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, mut data) = (folder.path(), SeriesData::default());
+    let series = Series::new(&draft(), &Seeds::Count(2), false, &[]).unwrap();
+    assert_eq!((series.seeds(), series.shared().data.seed), (vec![3, 4], Some(3)));
+    series.create(path).unwrap();
+    assert!(series.create(path).is_err(), "a folder is claimed once");
+    assert!(!series.run(path, &mut data, &Silent, &AtomicBool::new(true)).unwrap());
+    assert_eq!(inventory(path).unwrap()[0].state, State::NotStarted);
+    let (diary, go) = (Diary::default(), AtomicBool::new(false));
+    let again = Series::open(path, &[], &Zoo::standard()).unwrap();
+    assert!(again.run(path, &mut data, &diary, &go).unwrap());
+    assert_eq!(diary.0.borrow().len(), 2, "two runs were begun");
+    assert_eq!(again.finished(path).unwrap(), 2);
+    let complete = again.run(path, &mut data, &diary, &go).unwrap_err().to_string();
+    assert!(complete.contains("complete"), "{complete}");
+    let (logs, planned) = series_logs(path).unwrap();
+    assert_eq!((logs.len(), planned), (2, 2));
+    assert_eq!(logs[0].started.clients, logs[1].started.clients, "one division");
+    let listed = inventory(path).unwrap();
+    assert_eq!((listed.len(), &listed[0].state), (1, &State::Finished));
+    let best = listed[0].pm.as_ref().unwrap();
+    let mean =
+        logs.iter().map(|log| formant_report::rows(log)[0].pm_best.unwrap()).sum::<f64>() / 2.0;
+    assert!((best.figure - mean).abs() < 1e-12 && best.method == "Ditto");
+    let anew = Series::new(&draft(), &Seeds::List(vec![9, 3]), true, &[]).unwrap();
+    assert_eq!((anew.seeds(), anew.shared().data.seed), (vec![9, 3], None));
 }

@@ -57,14 +57,14 @@ impl Folder {
 
     /// What must not depend on how a run was executed.
     pub fn result(&self) -> Fate {
-        let mut fate =
-            Fate { fingerprints: Vec::new(), evaluations: Vec::new(), models: self.models() };
+        let mut fate = Fate { models: self.models(), ..Fate::default() };
         for event in self.events() {
             match event {
                 Event::MethodFinished { fingerprint, .. } => fate.fingerprints.extend(fingerprint),
                 Event::Evaluated(evaluated) => {
                     fate.evaluations.push(Evaluated { seconds: 0.0, ..evaluated });
                 }
+                Event::Spectra(_) | Event::Detailed(_) => fate.insights.push(event),
                 _ => {}
             }
         }
@@ -103,12 +103,14 @@ impl Observer for StopAfter<'_> {
 }
 
 /// Fingerprints, evaluations and models of a run, without times: what must be equal when two runs are.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Fate {
     /// Of the last state of each method.
     pub fingerprints: Vec<String>,
     /// All scores; wall times are 0.
     pub evaluations: Vec<Evaluated>,
+    /// What else was found out about models: spectra, and where they err.
+    pub insights: Vec<Event>,
     /// Model files in the run folder, with hashes of their bytes.
     pub models: Vec<(PathBuf, u64)>,
 }

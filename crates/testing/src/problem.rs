@@ -1,6 +1,9 @@
 //! A tiny real problem: five clients with digits of different classes.
 
-use formant_data::{Dataset, Federation, Images, Normalisation, Partition, PartitionPlan, Samples};
+use formant_data::{
+    Dataset, Federation, Images, Newcomers, Normalisation, Partition, PartitionPlan, Repair,
+    Samples,
+};
 use formant_experiment::Experiment;
 use formant_federation::Schedule;
 use formant_methods::Zoo;
@@ -43,6 +46,7 @@ static FEDERATION: LazyLock<Federation> = LazyLock::new(|| {
         partition: Partition::Dirichlet { alpha: 0.5 },
         samples: Some(150),
         min_samples: 12,
+        repair: Repair::Move,
         train_fraction: 0.6,
         validation_fraction: 0.2,
         seed: 1,
@@ -127,7 +131,13 @@ pub fn plan_with_a_client_that_diverges(zoo: &Zoo, method: &str) -> RunPlan {
     let mut odd = clients[0].clone();
     odd.train = (total - bright_count..total).map(|i| i as u32).collect();
     clients.insert(DIVERGES, odd);
-    let federation = Federation { dataset: Arc::new(dataset), clients, names: None };
+    let federation = Federation {
+        dataset: Arc::new(dataset),
+        clients,
+        names: None,
+        repaired: None,
+        newcomers: Newcomers::default(),
+    };
     experiment(zoo, &[method], "name = \"logistic\"").plan_on(federation).unwrap()
 }
 

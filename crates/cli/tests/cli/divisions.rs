@@ -85,6 +85,43 @@ fn every_rule_of_division_runs_and_is_shown() {
 }
 
 #[test]
+fn samples_that_were_moved_are_told_in_a_line() {
+    let terminal = Terminal::with_tiny();
+    let few = ["--set", "data.clients=10", "--set", "data.alpha=0.05"];
+    let notes = |said: &str| {
+        let notes = said.lines().filter(|line| line.contains("min_samples = 20"));
+        notes.map(str::to_owned).collect::<Vec<_>>()
+    };
+    let shown = terminal.succeed(&[&["data", "show", "tiny.toml"], &few[..]].concat());
+    let [note] = &notes(&shown.stdout)[..] else { panic!("{shown:?}") };
+    let run = ["run", "tiny.toml", "--method", "local", "--out", "moved"];
+    let ran = terminal.succeed(&[&run[..], &few].concat());
+    assert_eq!(notes(&ran.stderr), [note.clone()]);
+    // The figures are those of the log.
+    let log = std::fs::read_to_string(terminal.path("moved/events.jsonl")).unwrap();
+    let first: Value = serde_json::from_str(log.lines().next().unwrap()).unwrap();
+    let division = &first["division"];
+    let (moved, divided) = (&division["moved"], &division["divided"]);
+    let (now, drawn) = (&division["concentration"], &division["drawn_concentration"]);
+    let (now, drawn) = (now.as_f64().unwrap(), drawn.as_f64().unwrap());
+    assert!(drawn > now && moved.as_u64().unwrap() > 0 && divided == 300, "{division}");
+    assert_eq!(
+        *note,
+        format!(
+            "note: {moved} of 300 samples were moved to give each client min_samples = 20: mean Σp² of \
+             labels {now:.3}, drawn {drawn:.3}; data.repair = \"redraw\" keeps the mix"
+        )
+    );
+    // Nothing is said where nothing was moved, and the default is nowhere written.
+    assert_eq!(notes(&terminal.succeed(&["data", "show", "tiny.toml"]).stdout), [""; 0]);
+    let resolved = std::fs::read_to_string(terminal.path("moved/experiment.toml")).unwrap();
+    assert!(!resolved.contains("repair") && !resolved.contains("spectra"), "{resolved}");
+    let again = ["--set", "data.repair=redraw", "--set", "data.min_samples=10"];
+    let shown = terminal.succeed(&[&["data", "show", "tiny.toml"], &few[..], &again].concat());
+    assert!(shown.stdout.contains(" of 10 clients were drawn again to give each"), "{shown:?}");
+}
+
+#[test]
 fn what_cannot_be_divided_says_why() {
     let terminal = Terminal::with_tiny();
     let refusal = |sets: &[&str]| {

@@ -8,9 +8,10 @@ use std::path::Path;
 use toml::{Table, Value};
 
 /// Pages with examples.
-const PAGES: [&str; 10] = [
+const PAGES: [&str; 11] = [
     "README.md",
     "CONTRIBUTING.md",
+    "docs/COMPARING.md",
     "docs/DATA.md",
     "docs/FEDERATION.md",
     "docs/GUIDE.md",

@@ -226,3 +226,30 @@ fn a_finished_run_is_extended_by_rounds_and_methods() {
     };
     assert_eq!(last("run"), last("whole"));
 }
+
+#[test]
+fn an_interrupted_series_goes_on_with_what_is_not_finished() {
+    let terminal = Terminal::new();
+    terminal.write("long.toml", LONG);
+    let run = ["run", "long.toml", "--quiet", "--seeds", "3", "--out", "series"];
+    let mut child = start(&terminal, &run);
+    let second = terminal.path("series/seed-2");
+    wait_until(&mut child, || finished_rounds(&second) > 4);
+    let listed = terminal.succeed(&["runs", "."]).stdout;
+    assert!(listed.contains("running: seed 2 of 3: round "), "{listed}");
+    interrupt(&child);
+    let output = child.wait_with_output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(130), "{said}");
+    assert!(said.contains("1 of 3 seeds are finished; go on with: formant run --resume series"));
+    let listed = terminal.succeed(&["runs", "."]).stdout;
+    assert!(listed.contains("interrupted: seed 2 of 3: round "), "{listed}");
+    let first = std::fs::read(terminal.path("series/seed-1/events.jsonl")).unwrap();
+    let partial = terminal.succeed(&["report", "series"]).stdout;
+    assert!(partial.contains("1 of 3 seeds are finished"), "{partial}");
+    terminal.succeed(&["run", "--resume", "series", "--quiet"]);
+    assert_eq!(std::fs::read(terminal.path("series/seed-1/events.jsonl")).unwrap(), first);
+    assert_eq!(fate(&terminal.path("series/seed-1")).0, UNDISTURBED.0, "as a run of its own");
+    let listed = terminal.succeed(&["runs", "."]).stdout;
+    assert!(listed.contains("finished, 3 seeds"), "{listed}");
+}

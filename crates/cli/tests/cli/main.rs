@@ -9,6 +9,7 @@ macro_rules! snapshot {
     };
 }
 
+mod adaptations;
 mod certificates;
 mod devices;
 mod divisions;
@@ -24,10 +25,13 @@ mod network;
 mod predictions;
 mod readme;
 mod refusals;
+mod reproductions;
 mod runs;
+mod series;
 mod shares;
 mod speedups;
 mod sweeps;
 mod tables;
+mod taking;
 mod terminal;
 mod workshop;

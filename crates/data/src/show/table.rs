@@ -1,6 +1,7 @@
 //! One line per client.
 
 use super::{MOST_CLIENTS, left_out, shown, title};
+use crate::heterogeneity::concentration;
 use crate::{Federation, Split};
 
 /// A table of the clients: the sizes of their splits, the classes they hold, the share of the
@@ -39,8 +40,28 @@ pub fn table(federation: &Federation) -> String {
         text.push('\n');
     }
     text.push_str(&summary(federation, &rows));
+    text.push_str(&newcomers(federation));
     text.extend(federation.dataset.remarks.iter().map(|remark| format!("note: {remark}\n")));
     text
+}
+
+/// A line on those who join when training is over; nothing if there are none.
+fn newcomers(federation: &Federation) -> String {
+    let newcomers = &federation.newcomers.clients;
+    let (Some(last), first) = (newcomers.len().checked_sub(1), federation.clients.len()) else {
+        return String::new();
+    };
+    let [train, validation, test] = [Split::Train, Split::Validation, Split::Test]
+        .map(|split| newcomers.iter().map(|client| client.size(split)).sum::<usize>());
+    let last = first + last;
+    let who = if first == last {
+        format!("client {first} joins")
+    } else {
+        format!("clients {first} to {last} join")
+    };
+    format!(
+        "newcomers: {who} when training is over, with {train} train, {validation} validation, {test} test; not counted above\n"
+    )
 }
 
 /// Characters of a client's name that are shown.
@@ -61,12 +82,11 @@ impl Row {
         // A client made by hand may be empty; its shares are then 0.
         let total = data.size(Split::All).max(1) as f64;
         let shares = || counts.iter().map(|&count| count as f64 / total);
-        let concentration: f64 = shares().map(|share| share * share).sum();
         Self {
             sizes: [Split::Train, Split::Validation, Split::Test].map(|split| data.size(split)),
             classes: counts.iter().filter(|&&count| count > 0).count(),
             largest_share: shares().fold(0.0, f64::max),
-            effective_classes: if concentration > 0.0 { 1.0 / concentration } else { 0.0 },
+            effective_classes: concentration(counts.iter().copied()).map_or(0.0, f64::recip),
         }
     }
 

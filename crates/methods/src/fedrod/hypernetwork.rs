@@ -2,7 +2,7 @@
 
 use super::pupil::{Pupil, finite};
 use super::{FedRod, Keeper, PersonalHead, Shared, with_head};
-use crate::{Central, Hints, Local, Mean, Method, MethodError, Moment, Passes};
+use crate::{Central, Hints, Local, Mean, Method, MethodError, Moment, Newcomer, Passes};
 use formant_numerics::{Head, Model, Network, vector};
 use serde::Deserialize;
 use std::borrow::Cow;
@@ -74,6 +74,11 @@ impl Method for FedRodHypernetwork {
             mix(&got.hyper, &frequencies(local), &mut head);
         }
         Ok(with_head(&got.w, &head, local.network()))
+    }
+
+    fn newcomer<'a>(&self, _got: &'a Shared) -> Newcomer<'a> {
+        // The label frequencies say it all.
+        Newcomer::AtOnce
     }
 
     fn hints(&self, _at: Moment) -> Hints {

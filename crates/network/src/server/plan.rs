@@ -37,6 +37,7 @@ impl Wiring {
             tracing::info!(data = dataset.name, "{remark}");
         }
         let (task, header) = experiment.task(&dataset, Side::Server)?;
+        let header = RunStarted { names: settings.clients.clone(), ..header };
         let experiment = experiment.for_clients(&dataset.description())?.to_string();
         Ok(Self { settings, task, header, test: dataset.test, experiment })
     }

@@ -2,7 +2,7 @@
 
 use crate::house::House;
 use formant_network::client::Source;
-use formant_report::{RunLog, html, markdown, rows};
+use formant_report::{RunLog, html_of, markdown, rows};
 use formant_runtime::EVENTS_FILE;
 use formant_runtime::event::{Event, Metric, RunStarted};
 use std::path::Path;
@@ -55,7 +55,7 @@ async fn a_server_reports_what_it_knows_and_nothing_else() {
     for part in ["3, whose data only they know", "the server's state alone", &end.fingerprint] {
         assert!(text.contains(part), "{part} in {text}");
     }
-    let page = html(&log);
+    let page = html_of(&log);
     for wrong in ["NaN", "diverged", "not finished", "0 training"] {
         assert!(!text.contains(wrong) && !page.contains(wrong), "{wrong} in {text}");
     }

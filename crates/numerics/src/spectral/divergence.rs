@@ -3,7 +3,7 @@
 use super::fft::{Bins, Lanes};
 use super::plan::Spectrum;
 use super::pointwise::{Slope, Sums, differ, logarithms, measure, measure_and_shape, shape};
-use super::transform::Memory;
+use super::transform::{Memory, Transform};
 use super::truncation::Kept;
 use crate::{Differentiable, NumericsError, Proximal};
 use serde::{Deserialize, Serialize};
@@ -110,6 +110,51 @@ impl SpectralDivergence {
         };
         Self { plans, form, kept, teacher, memory }
     }
+
+    /// The value alone of the normalised form; none of another one, and none of a student whose kept
+    /// spectrum is zero.
+    pub(super) fn normalized(&mut self, w: &[f32]) -> Option<f64> {
+        let Teacher::Magnitudes { logs, total } = &self.teacher else { return None };
+        let sums = measured(&self.plans, &self.kept, logs, w, &mut self.memory);
+        (sums.total > 0.0).then(|| divergence(sums, *total).0)
+    }
+}
+
+/// Transforms with what is kept of them and the teacher's logarithms there.
+fn with_logs<'a>(
+    plans: &'a Spectrum,
+    kept: &'a [Kept],
+    logs: &'a [Lanes],
+) -> impl Iterator<Item = (&'a Transform, &'a Kept, &'a [Lanes])> {
+    let mut rest = logs;
+    plans.transforms.iter().zip(kept).map(move |(transform, kept)| {
+        let own;
+        (own, rest) = rest.split_at(transform.order.groups() * kept.blocks());
+        (transform, kept, own)
+    })
+}
+
+/// The sums over a student's kept entries. Its spectra are then in the memory.
+fn measured(
+    plans: &Spectrum,
+    kept: &[Kept],
+    logs: &[Lanes],
+    w: &[f32],
+    memory: &mut Memory,
+) -> Sums {
+    let mut sums = Sums::default();
+    for (transform, kept, logs) in with_logs(plans, kept, logs) {
+        transform.analyse(w, memory, kept, |at, bins, counts| {
+            sums.add(transform.share(), measure(bins, &logs[at..][..bins.len()], counts));
+        });
+    }
+    sums
+}
+
+/// `Σ P log(P/Q)` of sums, and `log(Σp/Σq)`.
+fn divergence(sums: Sums, teacher_total: f64) -> (f64, f64) {
+    let offset = libm::log(sums.total / teacher_total);
+    (sums.along / sums.total - offset, offset)
 }
 
 impl Differentiable for SpectralDivergence {
@@ -161,27 +206,13 @@ impl Student<'_> {
     /// `D = Σ P log(P/Q)`, `g = (log(P/Q) − D)/Σp`, where `log(P/Q) = log(p/q) − log(Σp/Σq)`.
     fn normalized(self, logs: &[Lanes], teacher_total: f64) -> f64 {
         let Self { weight, w, gradient, plans, kept, memory } = self;
-        let transforms = || {
-            let mut rest = logs;
-            plans.transforms.iter().zip(kept).map(move |(transform, kept)| {
-                let own;
-                (own, rest) = rest.split_at(transform.order.groups() * kept.blocks());
-                (transform, kept, own)
-            })
-        };
-        let mut sums = Sums::default();
-        for (transform, kept, logs) in transforms() {
-            transform.analyse(w, memory, kept, |at, bins, counts| {
-                sums.add(transform.share(), measure(bins, &logs[at..][..bins.len()], counts));
-            });
-        }
+        let sums = measured(plans, kept, logs, w, memory);
         if sums.total <= 0.0 {
             // A student whose kept spectrum is zero has no direction to move in.
             return 0.0;
         }
-        let offset = libm::log(sums.total / teacher_total);
-        let value = sums.along / sums.total - offset;
-        for (transform, kept, logs) in transforms() {
+        let (value, offset) = divergence(sums, teacher_total);
+        for (transform, kept, logs) in with_logs(plans, kept, logs) {
             let scale = f64::from(weight) * transform.share() / sums.total;
             let slope = Slope { scale, shift: -offset - value };
             transform.synthesise(memory, kept, gradient, |at, bins, counts| {

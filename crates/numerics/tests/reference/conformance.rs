@@ -155,7 +155,9 @@ fn a_phase_is_its_steps(engine: &dyn Engine) {
     while let Some(batch) = batches.next() {
         worker.take(batch);
         let value = worker.step(&mut model, training.descent, &training.objective).unwrap();
-        meter.count(worker.labels().len(), value);
+        let added = worker.terms().unwrap();
+        assert!(added.is_finite() && added != 0.0, "{added} of {value}");
+        meter.count(worker.labels().len(), value, worker.terms());
     }
     assert_eq!((meter.steps, meter.samples), (6, 14));
     assert_eq!(training.fresh(engine), (model, meter));

@@ -84,7 +84,7 @@ fn check(Case { spec, input, gradient }: &Case) {
         model.buffers = after.buffers;
     }
     let all: Vec<u32> = (0..samples.len() as u32).collect();
-    let detail = Detail { classes: true, calibration: true, logits: true };
+    let detail = Detail { classes: true, calibration: true, logits: true, confusion: true };
     let expected = own.score(&model, &samples, &all, detail);
     for (place, worker) in &mut workers {
         let found = worker.score(&model, &samples, &all, detail);

@@ -56,24 +56,26 @@ impl Pair {
         self.cpu.network().init(&mut Rng::new(seed, Stream::Test, 0, 0))
     }
 
-    /// Trains on an engine; the objective of each step.
+    /// Trains on an engine; the objective of each step, and what terms have added to it.
     fn train(&self, engine: &dyn Engine, steps: &Steps<'_>) -> (Vec<f64>, Model) {
         let mut worker = engine.worker(BATCH);
         let mut model = self.draw(1);
         let all: Vec<u32> = (0..self.samples.len() as u32).collect();
         worker.begin();
-        let values = all.chunks(BATCH).take(steps.count).map(|batch| {
+        let values = all.chunks(BATCH).take(steps.count).flat_map(|batch| {
             worker.load(&self.samples, batch);
-            worker.step(&mut model, steps.descent, &steps.objective).unwrap()
+            let value = worker.step(&mut model, steps.descent, &steps.objective).unwrap();
+            [value, worker.terms().unwrap_or(0.0)]
         });
         (values.collect(), model)
     }
 
     fn check(&self, place: &str, steps: &Steps<'_>) {
         let (found, expected) = (self.train(&self.cpu, steps), self.train(&self.reference, steps));
-        assert_eq!(found.0.len(), steps.count);
+        assert_eq!(found.0.len(), 2 * steps.count);
         for (step, (found, expected)) in found.0.iter().zip(&expected.0).enumerate() {
-            assert_values(&format!("step {step} of {place}"), *found, *expected);
+            let (step, what) = (step / 2, ["objective", "terms"][step % 2]);
+            assert_values(&format!("{what} of step {step} of {place}"), *found, *expected);
         }
         let (layout, before) = (self.cpu.network().layout(), &self.draw(1));
         let (count, gradient) = (steps.count, steps.gradient);

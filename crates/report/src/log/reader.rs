@@ -14,7 +14,7 @@ use super::{Activity, Failure, Finish, MethodLog, Models, RefusedUpload, RoundLo
 use crate::ReportError;
 
 /// The kinds of [`Event`] that are read as such. Any other is from a later Formant and skipped.
-const KINDS: [&str; 14] = [
+const KINDS: [&str; 15] = [
     "run_started",
     "method_started",
     "round_started",
@@ -26,15 +26,38 @@ const KINDS: [&str; 14] = [
     "round_finished",
     "spectra",
     "detailed",
+    "adapted",
     "models_kept",
     "method_finished",
     "run_finished",
 ];
 
+/// Beginnings of lines that say nothing about scores, or how far a run is.
+const CLIENTS_OWN: [&[u8]; 5] = [
+    br#"{"event":"phase_done""#,
+    br#"{"event":"received""#,
+    br#"{"event":"uploaded""#,
+    br#"{"event":"spectra""#,
+    br#"{"event":"detailed""#,
+];
+
+/// How much of a log is wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Depth {
+    /// Everything.
+    All,
+    /// What tables are made of.
+    Scores,
+}
+
 /// How much of an offending line an error quotes.
 const QUOTED: usize = 60;
 
-pub(super) fn read(file: &Path, mut lines: impl BufRead) -> Result<RunLog, ReportError> {
+pub(super) fn read(
+    file: &Path,
+    mut lines: impl BufRead,
+    depth: Depth,
+) -> Result<RunLog, ReportError> {
     let mut bytes = Vec::new();
     let mut number = 0;
     let mut reading: Option<Reading> = None;
@@ -69,6 +92,9 @@ pub(super) fn read(file: &Path, mut lines: impl BufRead) -> Result<RunLog, Repor
             }
             Err(broken) => return Err(line.damaged(broken)),
         }
+        if depth == Depth::Scores && line.is_a_clients_own() {
+            continue;
+        }
         match (serde_json::from_slice::<Value>(line.bytes), &mut reading) {
             (Ok(value), None) => reading = Some(Reading::start(&line, value)?),
             (Ok(value), Some(reading)) => reading.take(&line, value)?,
@@ -93,6 +119,10 @@ struct Line<'a> {
 }
 
 impl Line<'_> {
+    fn is_a_clients_own(&self) -> bool {
+        CLIENTS_OWN.iter().any(|beginning| self.bytes.starts_with(beginning))
+    }
+
     fn quote(&self) -> String {
         let text = String::from_utf8_lossy(self.bytes);
         match text.char_indices().nth(QUOTED) {
@@ -299,6 +329,7 @@ impl Reading {
                 let round = self.round(line, &method, round)?;
                 round.activities.extend(clock.map(|span| (client, Activity::Upload, span)));
                 round.uploaded_bytes = round.uploaded_bytes.saturating_add(bytes);
+                round.uploads.push((client, bytes));
             }
             Event::ClientFailed { method, round, client, phase, error } => {
                 let failure = Failure { round, client, phase, error };
@@ -317,6 +348,11 @@ impl Reading {
             Event::Detailed(detail) => {
                 let method = self.method(line, &detail.method)?;
                 method.detail = Some(detail);
+            }
+            Event::Adapted(adapted) => {
+                let newcomers = &mut self.method(line, &adapted.method)?.newcomers;
+                newcomers.retain(|before| before.approach != adapted.approach);
+                newcomers.push(adapted);
             }
             Event::ModelsKept { method, personal, bytes, beyond_limit, .. } => {
                 let left_out = beyond_limit.unwrap_or(0);
@@ -398,6 +434,7 @@ mod tests {
             Event::RoundFinished { .. } => "round_finished",
             Event::Spectra(_) => "spectra",
             Event::Detailed(_) => "detailed",
+            Event::Adapted(_) => "adapted",
             Event::ModelsKept { .. } => "models_kept",
             Event::Evaluated(_) => "evaluated",
             Event::MethodFinished { .. } => "method_finished",

@@ -4,17 +4,16 @@ use std::fmt::Write;
 
 use formant_runtime::event::ClientSize;
 
-use super::open;
 use super::scale::{Scale, round_step};
+use super::{HALF as WIDTH, open};
 use crate::quantity::count;
 
 /// Bars at most; more clients are grouped, neighbours in size sharing one bar.
 const BARS: usize = 120;
 
-const WIDTH: f64 = 540.0;
 const HEIGHT: f64 = 310.0;
 const LEFT: f64 = 56.0;
-const TOP: f64 = 14.0;
+const TOP: f64 = 34.0;
 const BOTTOM: f64 = 46.0;
 
 /// One bar: its clients, as words, and their mean sizes.
@@ -71,6 +70,15 @@ pub(crate) fn bars(says: &str, clients: &[Option<ClientSize>]) -> Option<String>
          </text></g>",
         base + 38.0
     );
+    for (at, class, words) in
+        [(LEFT, "train", "to train on"), (LEFT + 110.0, "test", "to score on")]
+    {
+        let _ = write!(
+            svg,
+            "<path class=\"{class}\" d=\"M{at} 6h11v11h-11z\"/><text x=\"{}\" y=\"16\">{words}</text>",
+            at + 17.0
+        );
+    }
     let width = (slot * 0.78).clamp(0.5, 56.0);
     for (place, bar) in bars.iter().enumerate() {
         let x = LEFT + (place as f64 + 0.5) * slot - width / 2.0;

@@ -1,41 +1,35 @@
-//! A figure by round, one line per method.
+//! A figure over rounds, seconds or bytes, one line per method.
 
 use std::fmt::Write;
 
+use super::curve::{Curve, Point};
+use super::marker::marker;
 use super::scale::{Scale, round_step};
-use super::{colour, label_width, open};
+use super::{COLOURS, HALF, colour, label_width, open};
 use crate::html::text;
 use crate::quantity::{percent, shortened};
 
-/// Points per line; more are thinned out, keeping each stretch's extremes.
-const POINTS: usize = 400;
-/// Points per line that show their figure under the pointer.
-const TIPS: usize = 120;
-/// Figures above this are as good as diverged, and would flatten everything else.
-const ABSURD: f64 = 1e30;
-
-const WIDTH: f64 = 540.0;
-const LEFT: f64 = 56.0;
+const LEFT: f64 = 50.0;
 const TOP: f64 = 14.0;
 const BOTTOM: f64 = 46.0;
 const LABEL_GAP: f64 = 15.0;
+/// From the end of the axis to a label: a bend, and the method's marker.
+const BESIDE: f64 = 26.0;
 
-/// One method's figures by round.
-pub(crate) struct Curve {
-    /// What the plot calls it.
-    pub(crate) name: String,
-    /// Which colour is its own in all plots.
-    pub(crate) slot: usize,
-    /// Whether its figures are in parentheses in the table.
-    pub(crate) aside: bool,
-    /// Round and figure, by ascending round; absent where the method had diverged.
-    pub(crate) points: Vec<(usize, Option<f64>)>,
-    /// The round to mark as the best.
-    pub(crate) best: Option<usize>,
+/// What a plot is of.
+pub(crate) struct Axes<'a> {
+    /// What the horizontal axis is called.
+    pub(crate) x: &'a str,
+    /// Whether it counts, so that there is nothing between whole numbers.
+    pub(crate) whole: bool,
+    /// What the vertical axis is called.
+    pub(crate) y: &'a str,
+    /// What it measures.
+    pub(crate) measure: Measure,
 }
 
 /// What the vertical axis measures.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq)]
 pub(crate) enum Measure {
     /// Fractions, written as percentages. The frame is fitted to what comes after the first fifth
     /// of the rounds: the steep start would take all the room from where methods differ.
@@ -44,28 +38,41 @@ pub(crate) enum Measure {
     Loss,
 }
 
+impl Measure {
+    /// A figure as people read it.
+    pub(crate) fn written(self, value: f64) -> String {
+        match self {
+            Self::Accuracy => percent(value),
+            Self::Loss => format!("{value:.4}"),
+        }
+    }
+}
+
 /// The plot, or nothing if no curve has a point. `says` is its spoken description.
-pub(crate) fn lines(says: &str, axis: &str, measure: Measure, curves: &[Curve]) -> Option<String> {
-    let curves: Vec<&Curve> =
-        curves.iter().filter(|curve| curve.points.iter().any(|p| figure(p).is_some())).collect();
-    let rounds = || curves.iter().flat_map(|curve| curve.points.iter().map(|point| point.0));
-    let (first, last) = (rounds().min()?, rounds().max()?);
+pub(crate) fn lines(says: &str, axes: &Axes<'_>, curves: &[Curve]) -> Option<String> {
+    let drawn = |curve: &&Curve| curve.points.iter().any(|point| point.figure().is_some());
+    let curves: Vec<&Curve> = curves.iter().filter(drawn).collect();
+    let places = || curves.iter().flat_map(|curve| curve.points.iter().map(|point| point.x));
+    let (first, last) = (places().min_by(f64::total_cmp)?, places().max_by(f64::total_cmp)?);
 
-    let height = 310.0_f64.max(TOP + BOTTOM + curves.len() as f64 * LABEL_GAP);
-    let labels: Vec<String> = curves.iter().map(|curve| label(curve)).collect();
-    let margin = labels.iter().map(|label| label_width(label)).fold(40.0, f64::max) + 26.0;
-    let (right, base) = (WIDTH - margin, height - BOTTOM);
-    let x = Scale::linear(first as f64, last as f64, LEFT, right);
-    let y = vertical(measure, &curves, base);
+    // Many lines need more height, and their labels less width.
+    let crowded = curves.len() > COLOURS;
+    let least = if crowded { 380.0_f64 } else { 310.0 };
+    let height = least.max(TOP + BOTTOM + curves.len() as f64 * LABEL_GAP);
+    let letters = if crowded { 15 } else { 20 };
+    let labels: Vec<String> = curves.iter().map(|curve| label(curve, letters)).collect();
+    let margin = labels.iter().map(|label| label_width(label)).fold(40.0, f64::max) + BESIDE + 4.0;
+    let (right, base) = (HALF - margin, height - BOTTOM);
+    let x = Scale::linear(first, last, LEFT, right);
+    let y = vertical(axes.measure, &curves, base);
 
-    let mut svg = open(WIDTH, height, says);
-    axes(&mut svg, &x, &y, measure, axis, (right, base));
-    let ends = curves.iter().map(|curve| end(curve, &x, &y)).collect::<Vec<_>>();
+    let mut svg = open(HALF, height, says);
+    frame(&mut svg, (&x, &y), axes, (right, base));
+    let end = |curve: &&Curve| curve.end(&x, &y).unwrap_or((LEFT, TOP));
+    let ends: Vec<(f64, f64)> = curves.iter().map(end).collect();
     let wanted: Vec<f64> = ends.iter().map(|end| end.1).collect();
     let heights = spread(&wanted, TOP, base);
-    for (((curve, label), &(end_x, end_y)), label_y) in
-        curves.iter().zip(&labels).zip(&ends).zip(heights)
-    {
+    for (((curve, label), &end), label_y) in curves.iter().zip(&labels).zip(&ends).zip(heights) {
         let aside = if curve.aside { " aside" } else { "" };
         let _ = write!(
             svg,
@@ -83,31 +90,40 @@ pub(crate) fn lines(says: &str, axis: &str, measure: Measure, curves: &[Curve]) 
             LEFT - 6.0,
             TOP - 6.0
         );
-        line(&mut svg, curve, &x, &y);
+        curve.draw(&mut svg, &x, &y);
         svg.push_str("</svg>");
-        let far = if end_x + 1.0 < right { " far" } else { "" };
-        let (bend, label_x) = (right + 6.0, right + 18.0);
-        let _ = write!(
-            svg,
-            "<path class=\"lead{far}\" d=\"M{end_x:.1} {end_y:.1}H{bend:.1}L{:.1} {label_y:.1}\"/>\
-             <text class=\"name\" x=\"{label_x:.1}\" y=\"{:.1}\">{}</text>",
-            label_x - 3.0,
-            label_y + 4.0,
-            text(label)
-        );
-        tips(&mut svg, curve, &x, &y, measure);
+        lead(&mut svg, curve.slot, end, (right, label_y), label);
+        curve.tips(&mut svg, &x, &y, |value| match axes.measure {
+            Measure::Accuracy => format!("{} %", percent(value)),
+            Measure::Loss => axes.measure.written(value),
+        });
         svg.push_str("</g>");
     }
     svg.push_str("</svg>");
     Some(svg)
 }
 
-fn figure(point: &(usize, Option<f64>)) -> Option<f64> {
-    point.1.filter(|value| value.is_finite() && value.abs() < ABSURD)
+/// From a line's end to its name, with its marker.
+fn lead(svg: &mut String, slot: usize, end: (f64, f64), (right, y): (f64, f64), label: &str) {
+    let far = if end.0 + 1.0 < right { " far" } else { "" };
+    let (bend, at) = (right + 6.0, right + 18.0);
+    let _ = write!(
+        svg,
+        "<path class=\"lead{far}\" d=\"M{:.1} {:.1}H{bend:.1}L{:.1} {y:.1}\"/>\
+         <path class=\"mark\" d=\"{}\"/>\
+         <text class=\"name\" x=\"{:.1}\" y=\"{:.1}\">{}</text>",
+        end.0,
+        end.1,
+        at - 3.0,
+        marker(slot, (at, y), 3.4),
+        right + BESIDE,
+        y + 4.0,
+        text(label)
+    );
 }
 
-fn label(curve: &Curve) -> String {
-    let name = shortened(&curve.name, 20);
+fn label(curve: &Curve, letters: usize) -> String {
+    let name = shortened(&curve.name, letters);
     if curve.aside { format!("({name})") } else { name }
 }
 
@@ -127,9 +143,11 @@ fn vertical(measure: Measure, curves: &[&Curve], base: f64) -> Scale {
 }
 
 fn accuracies(curves: &[&Curve]) -> (f64, f64) {
-    let settled = |curve: &Curve| {
-        // A short curve is shown whole; a long one keeps at least its end, wherever that is.
-        if curve.points.len() < 10 { 0 } else { curve.points.len() / 5 }
+    let settled = |curve: &Curve| match curve.points.len() {
+        // Two or three figures are shown whole; of some more, all but the untrained model's.
+        0..4 => 0,
+        4..10 => usize::from(curve.points[0].round == 0),
+        many => many / 5,
     };
     let (low, high) = extent(curves.iter().flat_map(|curve| &curve.points[settled(curve)..]));
     let (low, high) = (low.clamp(0.0, 1.0), high.clamp(0.0, 1.0));
@@ -138,25 +156,17 @@ fn accuracies(curves: &[&Curve]) -> (f64, f64) {
 }
 
 /// The lowest and the highest figure; the whole range of fractions if there is none.
-fn extent<'p>(points: impl Iterator<Item = &'p (usize, Option<f64>)>) -> (f64, f64) {
-    let ends = points.filter_map(figure).fold(None, |ends, value| match ends {
-        None => Some((value, value)),
-        Some((low, high)) => Some((value.min(low), value.max(high))),
-    });
+fn extent<'p>(points: impl Iterator<Item = &'p Point>) -> (f64, f64) {
+    let ends = points
+        .filter_map(Point::extent)
+        .reduce(|ends, (low, high)| (ends.0.min(low), ends.1.max(high)));
     ends.unwrap_or((0.0, 1.0))
 }
 
-fn axes(
-    svg: &mut String,
-    x: &Scale,
-    y: &Scale,
-    measure: Measure,
-    axis: &str,
-    (right, base): (f64, f64),
-) {
+fn frame(svg: &mut String, (x, y): (&Scale, &Scale), axes: &Axes<'_>, (right, base): (f64, f64)) {
     svg.push_str("<g class=\"axis\">");
     for (value, written) in y.ticks(7) {
-        let written = match measure {
+        let written = match axes.measure {
             Measure::Accuracy => percent(value).trim_end_matches(".0").to_owned(),
             Measure::Loss => written,
         };
@@ -169,10 +179,10 @@ fn axes(
             at + 4.0
         );
     }
-    // Rounds are whole, so a short run must not get ticks between them.
-    for (value, written) in x.ticks(6).into_iter().filter(|(value, _)| value.fract() == 0.0) {
+    let ticks = x.ticks(5).into_iter().filter(|(value, _)| !axes.whole || value.fract() == 0.0);
+    for (value, written) in ticks {
         let at = x.place(value);
-        let written = written.trim_end_matches(".0");
+        let written = if axes.whole { written.trim_end_matches(".0") } else { &written };
         let _ = write!(
             svg,
             "<path d=\"M{at:.1} {base:.1}v5\"/>\
@@ -184,88 +194,13 @@ fn axes(
     let _ = write!(
         svg,
         "<path d=\"M{LEFT} {base:.1}H{right:.1}\"/>\
-         <text class=\"below title\" x=\"{middle_x:.1}\" y=\"{:.1}\">round</text>\
-         <text class=\"below title\" transform=\"translate(14 {middle_y:.1}) rotate(-90)\">{}</text>\
+         <text class=\"below title\" x=\"{middle_x:.1}\" y=\"{:.1}\">{}</text>\
+         <text class=\"below title\" transform=\"translate(12 {middle_y:.1}) rotate(-90)\">{}</text>\
          </g>",
         base + 38.0,
-        text(axis)
+        text(axes.x),
+        text(axes.y)
     );
-}
-
-/// The path through all figures, broken where the method had diverged, and the best one's ring.
-fn line(svg: &mut String, curve: &Curve, x: &Scale, y: &Scale) {
-    let mut path = String::new();
-    let mut pen_down = false;
-    for point in thinned(&curve.points) {
-        let Some(value) = figure(&point) else {
-            pen_down = false;
-            continue;
-        };
-        let stroke = if pen_down { 'L' } else { 'M' };
-        let _ = write!(path, "{stroke}{:.1} {:.1}", x.place(point.0 as f64), y.extend(value));
-        pen_down = true;
-    }
-    let _ = write!(svg, "<path class=\"line\" d=\"{path}\"/>");
-    // A line needs two points; a lone one would leave no trace.
-    let mut figures = curve.points.iter().filter_map(|point| Some((point.0, figure(point)?)));
-    if let (Some((round, value)), None) = (figures.next(), figures.next()) {
-        let (cx, cy) = (x.place(round as f64), y.place(value));
-        let _ = write!(svg, "<circle class=\"lone\" cx=\"{cx:.1}\" cy=\"{cy:.1}\" r=\"3.5\"/>");
-    }
-    let best = curve.points.iter().find(|point| Some(point.0) == curve.best);
-    if let Some((round, Some(value))) = best {
-        let (cx, cy) = (x.place(*round as f64), y.place(*value));
-        let _ = write!(svg, "<circle class=\"ring\" cx=\"{cx:.1}\" cy=\"{cy:.1}\" r=\"4\"/>");
-    }
-}
-
-fn tips(svg: &mut String, curve: &Curve, x: &Scale, y: &Scale, measure: Measure) {
-    let every = curve.points.len().div_ceil(TIPS).max(1);
-    for point in curve.points.iter().step_by(every) {
-        let Some(value) = figure(point).filter(|&value| y.holds(value)) else { continue };
-        let written = match measure {
-            Measure::Accuracy => format!("{} %", percent(value)),
-            Measure::Loss => format!("{value:.4}"),
-        };
-        let _ = write!(
-            svg,
-            "<circle class=\"tip\" cx=\"{:.1}\" cy=\"{:.1}\" r=\"5\"><title>{}, round {}: {written}\
-             </title></circle>",
-            x.place(point.0 as f64),
-            y.place(value),
-            text(&curve.name),
-            point.0
-        );
-    }
-}
-
-/// Where the curve's last figure is.
-fn end(curve: &Curve, x: &Scale, y: &Scale) -> (f64, f64) {
-    let last = curve.points.iter().rev().find_map(|point| Some((point.0, figure(point)?)));
-    last.map_or((LEFT, TOP), |(round, value)| (x.place(round as f64), y.place(value)))
-}
-
-/// All points, or of every stretch its lowest and highest, so that spikes survive.
-fn thinned(points: &[(usize, Option<f64>)]) -> Vec<(usize, Option<f64>)> {
-    if points.len() <= POINTS {
-        return points.to_vec();
-    }
-    let mut kept = Vec::with_capacity(POINTS + 2);
-    for stretch in points.chunks(points.len().div_ceil(POINTS / 2)) {
-        let order = |a: &&(usize, Option<f64>), b: &&(usize, Option<f64>)| {
-            let [a, b] = [a, b].map(|point| figure(point).unwrap_or(f64::INFINITY));
-            a.total_cmp(&b)
-        };
-        let ends = (stretch.iter().min_by(order), stretch.iter().max_by(order));
-        if let (Some(low), Some(high)) = ends {
-            let (former, latter) = if low.0 <= high.0 { (low, high) } else { (high, low) };
-            kept.push(*former);
-            if former.0 != latter.0 {
-                kept.push(*latter);
-            }
-        }
-    }
-    kept
 }
 
 /// Moves labels apart so that none covers another, each as near to its wish as that allows.
@@ -291,7 +226,13 @@ mod tests {
     use super::*;
 
     fn curve(points: Vec<(usize, Option<f64>)>) -> Curve {
+        let point = |(round, value)| Point { round, x: round as f64, value, band: None };
+        let points = points.into_iter().map(point).collect();
         Curve { name: "FedAvg".to_owned(), slot: 0, aside: false, points, best: None }
+    }
+
+    fn drawn(measure: Measure, curves: &[Curve]) -> Option<String> {
+        lines("says", &Axes { x: "round", whole: true, y: "y", measure }, curves)
     }
 
     #[test]
@@ -305,20 +246,9 @@ mod tests {
     }
 
     #[test]
-    fn thousands_of_rounds_are_thinned_without_losing_the_spike() {
-        let points: Vec<_> = (0..50_000)
-            .map(|round| (round, Some(if round == 31_337 { 9.0 } else { 1.0 })))
-            .collect();
-        let kept = thinned(&points);
-        assert!(kept.len() <= POINTS + 2, "{}", kept.len());
-        assert!(kept.contains(&(31_337, Some(9.0))));
-        assert!(kept.windows(2).all(|pair| pair[0].0 < pair[1].0));
-    }
-
-    #[test]
     fn a_diverged_stretch_leaves_a_gap() {
         let gap = curve(vec![(1, Some(1.0)), (2, Some(0.8)), (3, None), (4, Some(2.0))]);
-        let svg = lines("loss", "loss", Measure::Loss, &[gap]).unwrap();
+        let svg = drawn(Measure::Loss, &[gap]).unwrap();
         let path = svg.split("class=\"line\" d=\"").nth(1).unwrap();
         assert_eq!(path.split('"').next().unwrap().matches('M').count(), 2);
     }
@@ -331,18 +261,29 @@ mod tests {
         assert!(low > 0.7 && high >= accuracy(50), "{low} {high}");
         let short = curve(vec![(0, Some(0.1)), (1, Some(0.8))]);
         assert_eq!(accuracies(&[&short]), (0.0, 0.8));
+        let some = curve((0..=5).map(|round| (round, Some(accuracy(round)))).collect());
+        assert!(accuracies(&[&some]).0 >= 0.3, "the untrained model is beyond the frame");
+    }
+
+    #[test]
+    fn the_frame_holds_the_band() {
+        let mut wide = curve((0..20).map(|round| (round, Some(0.5))).collect());
+        wide.points[19].band = Some((0.31, 0.69));
+        let (low, high) = accuracies(&[&wide]);
+        assert!(low <= 0.31 && high >= 0.69, "{low} {high}");
     }
 
     #[test]
     fn a_single_evaluation_is_a_visible_point() {
         let point = curve(vec![(0, None), (1, Some(0.5))]);
-        let svg = lines("x", "x", Measure::Accuracy, &[point]).unwrap();
-        assert_eq!(svg.matches("class=\"lone\"").count(), 1);
+        let svg = drawn(Measure::Accuracy, &[point]).unwrap();
+        let inner = svg.split("class=\"line\"").nth(1).unwrap().split("</svg>").next().unwrap();
+        assert_eq!(inner.matches("class=\"mark\"").count(), 1);
     }
 
     #[test]
     fn nothing_to_show_is_no_plot() {
         let empty = [curve(vec![]), curve(vec![(1, None)]), curve(vec![(1, Some(1e200))])];
-        assert!(lines("x", "x", Measure::Loss, &empty).is_none());
+        assert!(drawn(Measure::Loss, &empty).is_none());
     }
 }

@@ -3,14 +3,13 @@
 use std::fmt::Write;
 
 use super::scale::{Scale, round_step};
-use super::{colour, label_width, open};
+use super::{FULL as WIDTH, colour, label_width, open};
 use crate::html::text;
 use crate::quantity::{percent, shortened};
 
 /// Dots per strip; of more clients, evenly spaced ranks are drawn.
 pub(crate) const DOTS: usize = 300;
 
-const WIDTH: f64 = 1080.0;
 const TOP: f64 = 26.0;
 const BOTTOM: f64 = 46.0;
 const STRIP: f64 = 54.0;
@@ -18,7 +17,7 @@ const RADIUS: f64 = 4.2;
 /// How far dots may pile up on either side of a strip's middle.
 const PILE: f64 = 19.0;
 /// Room for the two figures at the right.
-const FIGURES: f64 = 150.0;
+const FIGURES: f64 = 140.0;
 
 /// One method's clients.
 pub(crate) struct Strip {
@@ -59,7 +58,7 @@ pub(crate) fn strips(says: &str, axis: &str, strips: &[Strip]) -> Option<String>
             written.trim_end_matches(".0")
         );
     }
-    let (middle, mean_x, worst_x) = (f64::midpoint(left, right), right + 58.0, right + 142.0);
+    let (middle, mean_x, worst_x) = (f64::midpoint(left, right), right + 52.0, right + 136.0);
     let _ = write!(
         svg,
         "<text class=\"below title\" x=\"{middle:.1}\" y=\"{:.1}\">{}</text>\

@@ -7,7 +7,12 @@
 )]
 
 mod damage;
+mod exports;
+mod frame;
+mod insights;
 mod pages;
 mod reading;
+mod results;
+mod significance;
 mod synthetic;
 mod tables;

@@ -1,9 +1,13 @@
 //! Event logs made up in code, small enough to know every figure by heart.
 
+mod insight;
+
+pub(crate) use insight::{Size, methods, told};
+
 use formant_report::RunLog;
 use formant_runtime::event::{
     ClientSize, Evaluated, Event, FORMAT, Measures, MethodInfo, PersonalScore, Phase, RunStarted,
-    Score, finite,
+    Score, Side, finite,
 };
 use formant_runtime::seal::{Check, seal};
 use serde_json::json;
@@ -37,6 +41,8 @@ pub(crate) fn started(methods: Vec<MethodInfo>, clients: usize, rounds: usize) -
         metrics: Measures::default(),
         global_test: 10_000,
         clients: (0..clients).map(|id| Some(ClientSize { train: 100 + id, test: 20 })).collect(),
+        names: Vec::new(),
+        side: Side::default(),
         division: None,
         methods,
     })

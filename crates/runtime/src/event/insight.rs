@@ -1,6 +1,7 @@
 //! What a run found out about its data and its models besides scores: who holds what, where models
 //! err, and how their spectra lie to each other. No result depends on any of it.
 
+use formant_numerics::Confusion;
 use serde::{Deserialize, Serialize};
 
 /// How the training samples are divided.
@@ -60,7 +61,19 @@ pub struct Errors {
 
 impl Errors {
     /// The most classes of which a log holds who is taken for whom.
-    pub const CLASSES: usize = 100;
+    pub const CLASSES: usize = Confusion::CLASSES;
+
+    /// What a log says of answers; nothing of a set without samples. Where a model has answered something that is
+    /// not a number, it has answered no class: such a sample counts in the reliability alone, as sure and wrong.
+    pub fn of(answers: &Confusion) -> Option<Self> {
+        let bins = answers.calibration.bins();
+        let reliability: Vec<Reliability> = bins
+            .map(|bin| Reliability { samples: bin.samples, right: bin.right, confidence: bin.sure })
+            .collect();
+        let confusion = answers.rows().map(|rows| rows.map(<[u64]>::to_vec).collect());
+        let any = reliability.iter().any(|bin| bin.samples > 0);
+        any.then_some(Self { confusion, reliability })
+    }
 }
 
 /// Answers that are about equally sure.
@@ -84,12 +97,14 @@ pub struct Spectra {
     /// The generic model's tensors; absent where [`ClientSpectra::layers`] is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gm: Option<Vec<LayerSpectrum>>,
-    /// The clients that are shown, the same ones in every evaluation.
+    /// The clients that are shown, the same ones in every evaluation: the first by id. One whose model has
+    /// diverged is left out.
     pub clients: Vec<ClientSpectra>,
 }
 
-/// A personal model's spectrum and how it lies to the generic model's. All of it is of the flat vector of all
-/// trainable parameters, by the discrete Fourier transform of its own length.
+/// A personal model's spectrum and how it lies to the generic model's. All of it but the tensors is of the flat
+/// vector of all trainable parameters, by the discrete Fourier transform of the next length that is quick: zeros
+/// are appended.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ClientSpectra {
     /// Who it is.

@@ -120,20 +120,20 @@ impl<'p> Client<'p> {
         self.plan.federation.clients[self.id].train.len() as f64
     }
 
-    /// A model on the client's own samples. A model that diverged while it was fine-tuned gets nothing
-    /// right.
-    pub fn score(&self, model: Option<&Model>, hand: &mut Hand) -> Result<Figures, RuntimeError> {
-        let (samples, measures) =
-            (&*self.plan.federation.dataset.train, &self.plan.evaluation.metrics);
-        let (indices, detail) = (self.plan.scored(self.id), Detail::of(measures));
-        let tally = if let Some(model) = model {
-            hand.score(model, samples, indices, detail, self.pulse)?
-        } else {
-            let classes = self.plan.engine.network().classes();
-            Tally::lost(samples, indices, classes, detail)
-        };
-        let metrics = [Metric::Accuracy].into_iter().chain(measures.further());
-        Ok(metrics.filter_map(|metric| Some((metric, tally.figure(metric)?))).collect())
+    /// A model on the client's own samples, with its answers if that is wanted. A model that diverged while it
+    /// was fine-tuned gets nothing right.
+    pub fn tally(
+        &self,
+        model: Option<&Model>,
+        answers: bool,
+        hand: &mut Hand,
+    ) -> Result<Tally, RuntimeError> {
+        tally_on(self.plan, self.plan.scored(self.id), model, answers, hand, self.pulse)
+    }
+
+    /// What the plan wants to know of such a tally.
+    pub fn figures(&self, tally: &Tally) -> Figures {
+        figures_of(self.plan, tally)
     }
 
     /// Writes its personal model after a round into a folder; gives the bytes of the file, none for a
@@ -155,4 +155,28 @@ impl<'p> Client<'p> {
         std::fs::write(&path, &file).map_err(|error| RuntimeError::file("write", &path, error))?;
         Ok(Some(file.len() as u64))
     }
+}
+
+/// A model on somebody's own samples; one that diverged gets nothing right.
+pub(super) fn tally_on(
+    plan: &RunPlan,
+    indices: &[u32],
+    model: Option<&Model>,
+    answers: bool,
+    hand: &mut Hand,
+    pulse: Pulse<'_>,
+) -> Result<Tally, RuntimeError> {
+    let samples = &*plan.federation.dataset.train;
+    let detail = Detail::of(&plan.evaluation.metrics).with_confusion(answers);
+    if let Some(model) = model {
+        Ok(hand.score(model, samples, indices, detail, pulse)?)
+    } else {
+        Ok(Tally::lost(samples, indices, plan.engine.network().classes(), detail))
+    }
+}
+
+/// What a plan wants to know of a tally.
+pub(super) fn figures_of(plan: &RunPlan, tally: &Tally) -> Figures {
+    let metrics = [Metric::Accuracy].into_iter().chain(plan.evaluation.metrics.further());
+    metrics.filter_map(|metric| Some((metric, tally.figure(metric)?))).collect()
 }

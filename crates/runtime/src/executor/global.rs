@@ -1,6 +1,5 @@
 //! The set on which generic models are scored, in parts that may be scored anywhere.
 
-use crate::event::Score;
 use crate::{Hand, RunPlan, RuntimeError, Scored};
 use formant_numerics::{Detail, EVALUATION_BATCH, Measures, Model, Pulse, Samples, Tally};
 
@@ -34,25 +33,27 @@ impl<'p> GlobalSet<'p> {
         self.indices.len().div_ceil(PART)
     }
 
-    /// Scores a model on one part.
+    /// Scores a model on one part, with its answers if that is wanted.
     pub fn score_part(
         &self,
         part: usize,
         model: &Model,
+        answers: bool,
         hand: &mut Hand,
         pulse: Pulse<'_>,
     ) -> Result<Tally, RuntimeError> {
         let end = ((part + 1) * PART).min(self.indices.len());
         let indices = &self.indices[part * PART..end];
-        Ok(hand.score(model, self.samples, indices, Detail::of(self.measures), pulse)?)
+        let detail = Detail::of(self.measures).with_confusion(answers);
+        Ok(hand.score(model, self.samples, indices, detail, pulse)?)
     }
 
-    /// The score on the whole set, from those on all parts in order; none if the set is empty.
-    pub fn total(&self, parts: Vec<Tally>) -> Option<Score> {
+    /// The tally of the whole set, from those of all parts in order.
+    pub fn total(parts: impl IntoIterator<Item = Tally>) -> Tally {
         let mut all = Tally::default();
         for part in parts {
             all.add(part);
         }
-        Score::of(&all, self.measures)
+        all
     }
 }

@@ -10,17 +10,18 @@
 pub mod client;
 mod global;
 mod mean;
+pub mod newcomer;
 mod threads;
 
 pub use global::GlobalSet;
 pub use mean::MeanModel;
 pub use threads::Threads;
 
-use crate::event::{Phase, Score, Span};
+use crate::event::{Phase, Span};
 use crate::store::{Room, Stored};
 use crate::{PhaseRecord, RuntimeError};
 use formant_methods::Value;
-use formant_numerics::{Metric, Model, Pulse};
+use formant_numerics::{Confusion, Metric, Model, Pulse, Tally};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -28,7 +29,7 @@ use std::sync::Arc;
 
 /// Holds the states of all clients while a method runs, and computes with them.
 ///
-/// Whoever waits for a wave or a score may stop it by its [`Pulse`]; it then ends within seconds, with an
+/// Whoever waits for a wave, a score or newcomers may stop it by its [`Pulse`]; it then ends within seconds, with an
 /// error for which [`RuntimeError::is_stop`] holds, and the states are lost: the method has to begin again
 /// from what was made durable.
 pub trait Executor {
@@ -49,15 +50,25 @@ pub trait Executor {
     /// Scores every client's personal model on its own samples. No state changes.
     fn score_personal(&mut self, looked: &Look<'_>) -> Result<PersonalScores, RuntimeError>;
 
-    /// Scores one model on every client's own samples.
-    fn score_own(&mut self, model: &Model, pulse: Pulse<'_>) -> Result<Vec<Figures>, RuntimeError>;
+    /// Scores one model on every client's own samples, with the answers added up if that is wanted.
+    fn score_own(
+        &mut self,
+        model: &Model,
+        answers: bool,
+        pulse: Pulse<'_>,
+    ) -> Result<OwnScores, RuntimeError>;
 
-    /// Scores one model on the [`GlobalSet`]; none if that is empty.
+    /// Scores one model on the [`GlobalSet`], with its answers if that is wanted.
     fn score_global(
         &mut self,
         model: &Model,
+        answers: bool,
         pulse: Pulse<'_>,
-    ) -> Result<Option<Score>, RuntimeError>;
+    ) -> Result<Tally, RuntimeError>;
+
+    /// Has every newcomer of the plan make personal models for itself; gives what came of it in their order. No
+    /// method needs to have begun: newcomers have no states.
+    fn adapt(&mut self, asked: &Adapting<'_>) -> Result<Vec<Adaptation>, RuntimeError>;
 
     /// Shows every client's encoded state, in client order. A client that never took part has the
     /// state that it would begin with.
@@ -183,6 +194,10 @@ pub struct Look<'a> {
     pub mean: bool,
     /// Where to write them, if they are kept. It exists.
     pub folder: Option<&'a Path>,
+    /// Whether all answers are to be added up, in client order.
+    pub answers: bool,
+    /// Of so many clients, the first by id, the models themselves are wanted.
+    pub models: usize,
     /// Who waits for their scores.
     pub pulse: Pulse<'a>,
 }
@@ -200,6 +215,59 @@ pub struct PersonalScores {
     pub mean: Option<Model>,
     /// What was written.
     pub written: Written,
+    /// All answers, if they were wanted.
+    pub answers: Option<Confusion>,
+    /// The models that were wanted, by client; without those that diverged while they were made.
+    pub models: BTreeMap<usize, Model>,
+}
+
+/// What one model is worth on all clients' own samples.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct OwnScores {
+    /// On every client's.
+    pub clients: Vec<Figures>,
+    /// Its answers on all of them, if they were wanted.
+    pub answers: Option<Confusion>,
+}
+
+/// Personal models that newcomers are to make.
+pub struct Adapting<'a> {
+    /// The method's place in the plan.
+    pub method: usize,
+    /// Its generic model, or the mean of its personal ones.
+    pub model: &'a Model,
+    /// What clients would get now; without it, there is only fine-tuning.
+    pub broadcast: Option<&'a Value>,
+    /// For how many epochs.
+    pub epochs: usize,
+    /// Whether the models are wanted, and not only what they are worth.
+    pub keep: bool,
+    /// Called from anywhere when a newcomer is through.
+    pub done: &'a (dyn Fn() + Sync),
+    /// Who waits for them, and may stop them at a batch.
+    pub pulse: Pulse<'a>,
+}
+
+/// What a newcomer came to.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Adaptation {
+    /// By fine-tuning.
+    pub fine_tuned: Progress,
+    /// By the method's own rule, if it has one that differs.
+    pub own: Option<Progress>,
+}
+
+/// A personal model in the making.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Progress {
+    /// What it was worth after 0, 1, 2, … epochs.
+    pub figures: Vec<Figures>,
+    /// Whether an epoch diverged. The model is then what it was before it.
+    pub failed: bool,
+    /// Wall time.
+    pub seconds: f64,
+    /// The model in the end, if it was wanted and there is one.
+    pub model: Option<Model>,
 }
 
 /// How many models were written, and bytes of them all.

@@ -21,7 +21,14 @@ pub fn lock(folder: &Path) -> Result<File, RuntimeError> {
     }
 }
 
-/// The same, but waits for others to let go.
+/// Whether another process is in a folder. A folder that nobody ever locked is free.
+pub fn is_locked(folder: &Path) -> bool {
+    let Ok(file) = File::open(folder.join(LOCK)) else { return false };
+    // Shared, and let go at once: whoever asks at the same moment asks the same.
+    matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock))
+}
+
+/// Locks a folder like [`lock`], but waits for others to let go.
 pub fn wait_for_lock(folder: &Path) -> io::Result<File> {
     let file = File::create(folder.join(LOCK))?;
     file.lock()?;
@@ -132,10 +139,13 @@ mod tests {
     #[test]
     fn a_locked_folder_is_refused_until_it_is_free() {
         let folder = tempfile::tempdir().unwrap();
+        assert!(!is_locked(folder.path()));
         let held = lock(folder.path()).unwrap();
+        assert!(is_locked(folder.path()));
         let error = lock(folder.path()).unwrap_err().to_string();
         assert!(error.contains("is in use by another formant process"), "{error}");
         drop(held);
+        assert!(!is_locked(folder.path()));
         drop(wait_for_lock(folder.path()).unwrap());
         lock(folder.path()).unwrap();
     }

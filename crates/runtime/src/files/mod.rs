@@ -12,7 +12,7 @@ mod manifest;
 mod replace;
 
 pub use folder::{
-    create_folder, create_private, lock, move_into, names, remove, sweep, sync_folder,
+    create_folder, create_private, is_locked, lock, move_into, names, remove, sweep, sync_folder,
     wait_for_lock,
 };
 pub use manifest::{Named, fingerprint, read_manifest, store, write_manifest, write_sealed};

@@ -5,6 +5,7 @@ use super::Course;
 use super::agenda::Happening;
 use super::aggregation::History;
 use super::broadcasts::Broadcasts;
+use super::insight::Lens;
 use super::jobs::{Destination, Outcome, failed_aggregation};
 use super::patience::Standing;
 use super::shelf::Best;
@@ -35,6 +36,8 @@ pub(super) struct Drive<'d> {
     pub(super) best: Option<Best>,
     /// The best evaluation so far, if the method has patience.
     pub(super) standing: Option<Standing>,
+    /// For looking at spectra.
+    pub(super) lens: Option<Lens>,
 }
 
 /// What the loop around the driver has to look at.

@@ -1,9 +1,10 @@
 //! Scores both models: the GM on the global test set, every PM on its client's own.
 
 use super::Course;
+use super::insight::{Answered, accuracies};
 use crate::RuntimeError;
-use crate::event::{Candidate, Evaluated, PersonalScore};
-use crate::executor::{Executor, Figures, Look, Written};
+use crate::event::{Candidate, Errors, Evaluated, PersonalScore, Score};
+use crate::executor::{Executor, Figures, Look, OwnScores, PersonalScores, Written};
 use formant_methods::Value;
 use formant_numerics::{Measures, Metric, Model};
 use std::borrow::Cow;
@@ -18,6 +19,21 @@ pub(super) struct Found<'s> {
     pub(super) generic: Cow<'s, Model>,
     /// Personal models that were written.
     pub(super) written: Written,
+    /// Where the models err, if that was asked.
+    pub(super) answered: Option<Answered>,
+    /// Personal models whose spectra are to be shown.
+    pub(super) models: BTreeMap<usize, Model>,
+}
+
+/// What an evaluation is to find besides scores.
+#[derive(Clone, Copy)]
+pub(super) struct Wanted<'a> {
+    /// Where personal models go while they are there.
+    pub(super) folder: Option<&'a Path>,
+    /// Whether it is asked where models err.
+    pub(super) answers: bool,
+    /// Of how many clients the personal models themselves are wanted.
+    pub(super) models: usize,
 }
 
 impl Course<'_> {
@@ -27,57 +43,65 @@ impl Course<'_> {
         &self,
         round: usize,
         server: &'s Value,
-        folder: Option<&Path>,
+        wanted: Wanted<'_>,
         executor: &mut dyn Executor,
     ) -> Result<Found<'s>, RuntimeError> {
         let started = Instant::now();
         let pulse = self.scoring_pulse();
         self.progress.scoring(false);
-        let method = &*self.method.method;
+        let (method, measures) = (&*self.method.method, &self.plan.evaluation.metrics);
         let broadcast = method.broadcast(server)?;
-        let look = |mean| Look { round, broadcast: &broadcast, mean, folder, pulse };
+        let Wanted { folder, answers, models } = wanted;
+        let look =
+            |mean| Look { round, broadcast: &broadcast, mean, folder, answers, models, pulse };
+        let mut gm_on_clients = None;
         // The paper's remark: without a PM, the GM is scored in its place, and without a GM the
         // averaged PM.
-        let (generic, clients, written) = match method.global_model(server)? {
+        let (generic, scores) = match method.global_model(server)? {
             Some(model) if method.entry().personal => {
-                let scores = executor.score_personal(&look(false))?;
-                (model, scores.clients, scores.written)
+                (model, executor.score_personal(&look(false))?)
             }
             Some(model) => {
-                let clients = executor.score_own(&model, pulse)?;
-                (model, clients, Written::default())
+                let OwnScores { clients, answers } = executor.score_own(&model, answers, pulse)?;
+                gm_on_clients = Some(accuracies(&clients));
+                (model, PersonalScores { clients, answers, ..PersonalScores::default() })
             }
             None => {
-                let scores = executor.score_personal(&look(true))?;
-                let mean = scores.mean.unwrap_or_default();
-                (Cow::Owned(mean), scores.clients, scores.written)
+                let mut scores = executor.score_personal(&look(true))?;
+                (Cow::Owned(scores.mean.take().unwrap_or_default()), scores)
             }
         };
-        let gm = executor.score_global(&generic, pulse)?;
+        let gm = executor.score_global(&generic, answers, pulse)?;
         let mut gm_candidates = Vec::new();
         for (name, model) in method.other_global_models(server)? {
-            let score = executor.score_global(&model, pulse)?;
+            let score = Score::of(&executor.score_global(&model, false, pulse)?, measures);
             gm_candidates.extend(score.map(|score| Candidate { name: name.into(), score }));
         }
+        let PersonalScores { clients, written, models, .. } = scores;
         let sizes: Vec<usize> =
             (0..clients.len()).map(|client| self.plan.scored(client).len()).collect();
         let evaluated = Evaluated {
             method: self.method.label.clone(),
             round,
-            gm,
+            gm: Score::of(&gm, measures),
             gm_candidates,
-            pm: personal_score(&clients, &sizes, &self.plan.evaluation.metrics),
+            pm: personal_score(&clients, &sizes, measures),
             seconds: started.elapsed().as_secs_f64(),
             clock: None,
         };
         self.progress.scoring(true);
-        Ok(Found { evaluated, generic, written })
+        let answered = answers.then(|| Answered {
+            gm: gm.confusion().and_then(Errors::of),
+            pm: scores.answers.as_ref().and_then(Errors::of),
+            gm_on_clients,
+        });
+        Ok(Found { evaluated, generic, written, answered, models })
     }
 }
 
 /// All clients' scores by accuracy and by the metrics that were asked for; nothing if no client has
 /// something to score.
-fn personal_score(
+pub(crate) fn personal_score(
     clients: &[Figures],
     sizes: &[usize],
     measures: &Measures,

@@ -118,7 +118,7 @@ impl Course<'_> {
                     samples: done.meter.samples,
                     steps: done.meter.steps,
                     loss: done.meter.mean_objective().and_then(finite),
-                    terms: None,
+                    terms: done.meter.mean_terms().and_then(finite),
                     clock: step.clock,
                 },
                 Some(error) => {

@@ -11,12 +11,15 @@ mod broadcasts;
 mod clients;
 mod drive;
 mod evaluate;
+mod insight;
 mod jobs;
+mod newcomers;
 mod patience;
 mod rounds;
 mod shelf;
 mod situation;
 
+pub(crate) use evaluate::personal_score;
 pub(crate) use patience::Standing;
 pub(crate) use shelf::StoredBest;
 pub(crate) use situation::Situation;
@@ -241,6 +244,7 @@ impl Course<'_> {
             prepared: None,
             best,
             standing: from.standing.clone(),
+            lens: None,
         };
         if from.round == 0 {
             drive.begin(recorder)?;
@@ -250,6 +254,7 @@ impl Course<'_> {
             return Ok(None);
         };
         self.keep_models(&end, &mut drive, recorder)?;
+        self.adapt_newcomers(&end, &mut drive, recorder)?;
         let ended = match keeper.end {
             _ if end.stopped.is_some() => Ended::Early,
             // What became of other methods is no part of it.
@@ -319,6 +324,11 @@ impl Course<'_> {
     /// Who waits for models to be scored.
     fn scoring_pulse(&self) -> Pulse<'_> {
         Pulse { stop: Some(self.stop), samples: Some(&self.progress.scored) }
+    }
+
+    /// Who waits for work that is no part of the workload.
+    fn other_pulse(&self) -> Pulse<'_> {
+        Pulse { stop: Some(self.stop), samples: None }
     }
 
     /// Whether the virtual clock has anything to say.

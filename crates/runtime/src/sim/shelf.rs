@@ -8,8 +8,9 @@ use crate::files::{Synced, create_folder, names, settle, sync_folder};
 use crate::recorder::Recorder;
 use crate::store::{ServerStore, Stored};
 use crate::{Kept, RuntimeError};
-use formant_model::folder::{self, BEST, GENERIC, HALF, MODELS, PERSONAL};
-use formant_model::{Role, encode};
+use formant_methods::{Newcomer, Value};
+use formant_model::folder::{self, BEST, BROADCAST, GENERIC, HALF, MODELS, PERSONAL};
+use formant_model::{Role, encode, seal_broadcast};
 use formant_numerics::Model;
 use serde::{Deserialize, Serialize};
 use std::fs;
@@ -154,18 +155,19 @@ impl Shelf<'_> {
     pub(super) fn close(
         self,
         generic: &Model,
+        server: &Value,
         best: Option<&Best>,
         personal: Written,
         recorder: &mut Recorder<'_>,
     ) -> Result<(), RuntimeError> {
-        let bytes = personal.bytes + self.add_generic(generic)?;
+        let bytes = personal.bytes + self.add_generic(generic, server)?;
         self.settle(&self.half, best, Written { bytes, ..personal }, self.round, recorder)?;
         remove(&self.course.best_place())
     }
 
     /// Puts the models by as those of the best evaluation so far; gives the bytes that it adds.
-    pub(super) fn put_by(self, generic: &Model) -> Result<u64, RuntimeError> {
-        let (bytes, place) = (self.add_generic(generic)?, self.course.best_place());
+    pub(super) fn put_by(self, generic: &Model, server: &Value) -> Result<u64, RuntimeError> {
+        let (bytes, place) = (self.add_generic(generic, server)?, self.course.best_place());
         remove(&place)?;
         settle(&self.half, &place, Synced::Nothing)?;
         Ok(bytes)
@@ -199,13 +201,25 @@ impl Shelf<'_> {
         self.settle(&place, best, standing.written, standing.round, recorder)
     }
 
-    /// Adds the generic model of the round; gives the bytes of the file.
-    fn add_generic(&self, generic: &Model) -> Result<u64, RuntimeError> {
+    /// Adds the generic model of the round, and for newcomers the broadcast if that is something else; gives the
+    /// bytes of the files.
+    fn add_generic(&self, generic: &Model, server: &Value) -> Result<u64, RuntimeError> {
         if !generic.is_finite() {
             return Ok(0);
         }
         let file = self.course.file_of(self.course.generic_role(), self.round, generic)?;
-        write(&self.half.join(GENERIC), &file)
+        let bytes = write(&self.half.join(GENERIC), &file)?;
+        let method = &*self.course.method.method;
+        let broadcast = method.broadcast(server)?;
+        if method.newcomer(&broadcast)? == Newcomer::FineTuning {
+            return Ok(bytes);
+        }
+        let (message, alone) = (broadcast.encode()?, method.broadcast_of(generic));
+        let alone = alone.map(|alone| alone.encode()).transpose()?;
+        if method.entry().generic && alone.as_ref() == Some(&message) {
+            return Ok(bytes);
+        }
+        Ok(bytes + write(&self.half.join(BROADCAST), &seal_broadcast(&message))?)
     }
 
     /// Adds the best generic model to a folder, gives it its final name, and says so.

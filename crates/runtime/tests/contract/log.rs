@@ -43,14 +43,16 @@ fn events_come_in_the_order_of_a_round() {
         folder.run(&plan).unwrap();
         let personal = plan.rules(&plan.methods[0]).personal.exists;
         let phases = if personal { 2 } else { 1 };
+        let has_models = plan.methods[0].method.entry().personal;
         let mut expected = vec!["run_started", "method_started"];
         for _ in 0..3 {
             expected.push("round_started");
             expected.extend(["phase_done"].repeat(5 * phases));
             expected.extend(["uploaded"; 5]);
             expected.extend(["round_finished", "evaluated"]);
+            expected.extend(has_models.then_some("spectra"));
         }
-        expected.extend(["models_kept", "method_finished", "run_finished"]);
+        expected.extend(["detailed", "models_kept", "method_finished", "run_finished"]);
         let kinds: Vec<String> = folder
             .events()
             .iter()

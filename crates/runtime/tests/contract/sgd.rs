@@ -1,7 +1,7 @@
 //! One client, one round: a loop of plain SGD written out with nothing but the network.
 
 use crate::standard::experiment;
-use formant_data::Federation;
+use formant_data::{Federation, Newcomers};
 use formant_numerics::{
     Batch, Model, NetworkSpec, OutputGradient, Part, Pass, Rng, Stream, cross_entropy,
 };
@@ -11,7 +11,13 @@ use formant_testing::{ByHand, DENSE, Folder, WITH_BUFFERS, federation};
 /// A plan with the first client of the tiny federation alone.
 fn lonely(method: &str, network: &str) -> RunPlan {
     let clients = vec![federation().clients[0].clone()];
-    let federation = Federation { dataset: federation().dataset.clone(), clients, names: None };
+    let federation = Federation {
+        dataset: federation().dataset.clone(),
+        clients,
+        names: None,
+        repaired: None,
+        newcomers: Newcomers::default(),
+    };
     let mut plan = experiment(&[method], network).plan_on(federation).unwrap();
     plan.rounds = 1;
     plan

@@ -1,12 +1,13 @@
 //! One client in a process of its own. It ends when its standard input does, as it does when the driver
 //! is gone.
 
-use crate::pipe::{self, Reply, Request};
+use crate::pipe::{self, Own, Reply, Request};
 use crate::suite;
 use formant_methods::Value;
-use formant_numerics::{EVALUATION_BATCH, Pulse};
+use formant_numerics::{EVALUATION_BATCH, Model, Pulse};
 use formant_runtime::executor::client::Client;
-use formant_runtime::executor::{GlobalSet, Step};
+use formant_runtime::executor::newcomer::Newcomer;
+use formant_runtime::executor::{Adapting, GlobalSet, Step};
 use formant_runtime::{Hand, MethodPlan, RunPlan, RuntimeError, Stored};
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -96,7 +97,7 @@ impl<'p> Process<'p> {
                 Reply::Ready
             }
             Request::Work { steps, broadcasts } => self.work(&steps, broadcasts)?,
-            Request::Look { round, broadcast, send, folder } => {
+            Request::Look { round, broadcast, send, folder, answers } => {
                 let broadcast = client.method.method.decode_broadcast(&broadcast)?;
                 let (state, took_part) = self.take_state();
                 let hand = &mut self.hand;
@@ -106,7 +107,7 @@ impl<'p> Process<'p> {
                     &broadcast,
                     hand,
                     |model, hand| {
-                        let figures = client.score(model, hand)?;
+                        let own = own(client, model, answers, hand)?;
                         let written = match (&folder, model) {
                             (Some(folder), Some(model)) => {
                                 client.write_model(round, model, folder)?
@@ -114,16 +115,27 @@ impl<'p> Process<'p> {
                             _ => None,
                         };
                         let model = model.filter(|_| send).cloned();
-                        Ok::<_, RuntimeError>(Reply::Looked { figures, model, written })
+                        Ok::<_, RuntimeError>(Reply::Looked { own, model, written })
                     },
                 )??;
                 self.state = took_part.then_some(state);
                 reply
             }
-            Request::ScoreOwn(model) => Reply::Own(client.score(Some(&model), &mut self.hand)?),
-            Request::ScorePart(part, model) => {
+            Request::ScoreOwn(model, answers) => {
+                Reply::Own(own(client, Some(&model), answers, &mut self.hand)?)
+            }
+            Request::ScorePart(part, model, answers) => {
                 let set = GlobalSet::of(self.plan);
-                Reply::Part(set.score_part(part, &model, &mut self.hand, Pulse::NONE)?)
+                Reply::Part(set.score_part(part, &model, answers, &mut self.hand, Pulse::NONE)?)
+            }
+            Request::Adapt { method, place, model, broadcast, epochs } => {
+                let got =
+                    broadcast.map(|got| self.plan.methods[method].method.decode_broadcast(&got));
+                let (got, done) = (got.transpose()?, &|| {});
+                let (model, broadcast, pulse) = (&model, got.as_ref(), Pulse::NONE);
+                let asked = Adapting { method, model, broadcast, epochs, keep: false, done, pulse };
+                let newcomer = Newcomer::new(self.plan, method, place);
+                Reply::Adapted(newcomer.adapt(&asked, &mut self.hand)?)
             }
             Request::State => {
                 let (state, took_part) = self.take_state();
@@ -171,6 +183,16 @@ impl<'p> Process<'p> {
         fs::write(&path, bytes).map_err(|error| RuntimeError::file("write", &path, error))?;
         Ok(Stored { file, offset: 0, bytes: bytes.len() as u64, hash })
     }
+}
+
+fn own(
+    client: Client<'_>,
+    model: Option<&Model>,
+    answers: bool,
+    hand: &mut Hand,
+) -> Result<Own, RuntimeError> {
+    let tally = client.tally(model, answers, hand)?;
+    Ok(Own { figures: client.figures(&tally), answers: tally.confusion().cloned() })
 }
 
 /// Reads what any executor has made durable.

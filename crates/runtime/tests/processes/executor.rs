@@ -3,10 +3,10 @@
 use crate::CHILD;
 use crate::pipe::{self, Reply, Request};
 use formant_methods::MethodError;
-use formant_numerics::{Model, Pulse};
-use formant_runtime::event::Score;
+use formant_numerics::{Confusion, Model, Pulse, Tally};
 use formant_runtime::executor::{
-    Answer, Executor, Figures, GlobalSet, Held, Look, MeanModel, PersonalScores, Start, Take, Wave,
+    Adaptation, Adapting, Answer, Executor, GlobalSet, Held, Look, MeanModel, OwnScores,
+    PersonalScores, Start, Take, Wave,
 };
 use formant_runtime::{RunPlan, RuntimeError, Stored};
 use std::io::{self, BufReader, BufWriter};
@@ -128,6 +128,13 @@ fn stopped(pulse: Pulse<'_>) -> Result<(), RuntimeError> {
     if pulse.is_stopped() { Err(MethodError::Stopped.into()) } else { Ok(()) }
 }
 
+/// Adds a client's answers to those of the clients before it.
+fn add(sum: &mut Option<Confusion>, own: Option<Confusion>) {
+    if let Some(own) = own {
+        sum.get_or_insert_default().add(&own);
+    }
+}
+
 impl Executor for Processes<'_> {
     fn begin(&mut self, start: &Start<'_>) -> Result<(), RuntimeError> {
         (self.method, self.folder) = (start.method, start.folder.to_owned());
@@ -175,60 +182,103 @@ impl Executor for Processes<'_> {
     fn score_personal(&mut self, looked: &Look<'_>) -> Result<PersonalScores, RuntimeError> {
         stopped(looked.pulse)?;
         let broadcast = looked.broadcast.encode()?;
-        let look = |_| Request::Look {
+        let look = |client| Request::Look {
             round: looked.round,
             broadcast: broadcast.clone(),
-            send: looked.mean,
+            send: looked.mean || client < looked.models,
             folder: looked.folder.map(ToOwned::to_owned),
+            answers: looked.answers,
         };
         let replies = self.ask_all(look, |reply| match reply {
-            Reply::Looked { figures, model, written } => Some((figures, model, written)),
+            Reply::Looked { own, model, written } => Some((own, model, written)),
             _ => None,
         })?;
         let mut scores = PersonalScores::default();
         let mut mean = looked.mean.then(|| MeanModel::of(&self.plan.init()));
-        for (client, (figures, model, written)) in replies.into_iter().enumerate() {
-            scores.clients.push(figures);
-            if let (Some(mean), Some(model)) = (&mut mean, model) {
-                mean.add(self.plan.federation.clients[client].train.len() as f64, &model);
+        for (client, (own, model, written)) in replies.into_iter().enumerate() {
+            scores.clients.push(own.figures);
+            add(&mut scores.answers, own.answers);
+            if let (Some(mean), Some(model)) = (&mut mean, &model) {
+                mean.add(self.plan.federation.clients[client].train.len() as f64, model);
             }
             if let Some(bytes) = written {
                 scores.written.add(bytes);
+            }
+            if let Some(model) = model.filter(|_| client < looked.models) {
+                scores.models.insert(client, model);
             }
         }
         scores.mean = mean.map(MeanModel::finish);
         Ok(scores)
     }
 
-    fn score_own(&mut self, model: &Model, pulse: Pulse<'_>) -> Result<Vec<Figures>, RuntimeError> {
+    fn score_own(
+        &mut self,
+        model: &Model,
+        answers: bool,
+        pulse: Pulse<'_>,
+    ) -> Result<OwnScores, RuntimeError> {
         stopped(pulse)?;
-        self.ask_all(
-            |_| Request::ScoreOwn(model.clone()),
+        let replies = self.ask_all(
+            |_| Request::ScoreOwn(model.clone(), answers),
             |reply| match reply {
-                Reply::Own(figures) => Some(figures),
+                Reply::Own(own) => Some(own),
                 _ => None,
             },
-        )
+        )?;
+        let mut scores = OwnScores::default();
+        for own in replies {
+            scores.clients.push(own.figures);
+            add(&mut scores.answers, own.answers);
+        }
+        Ok(scores)
     }
 
     fn score_global(
         &mut self,
         model: &Model,
+        answers: bool,
         pulse: Pulse<'_>,
-    ) -> Result<Option<Score>, RuntimeError> {
-        let set = GlobalSet::of(self.plan);
+    ) -> Result<Tally, RuntimeError> {
         let mut parts = Vec::new();
-        for part in 0..set.parts() {
+        for part in 0..GlobalSet::of(self.plan).parts() {
             stopped(pulse)?;
             let clients = self.clients.len();
             let process = &mut self.clients[part % clients];
-            process.ask(&Request::ScorePart(part, model.clone()))?;
+            process.ask(&Request::ScorePart(part, model.clone(), answers))?;
             match process.hear()? {
                 Reply::Part(score) => parts.push(score),
                 _ => return Err(process.out_of_turn()),
             }
         }
-        Ok(set.total(parts))
+        Ok(GlobalSet::total(parts))
+    }
+
+    fn adapt(&mut self, asked: &Adapting<'_>) -> Result<Vec<Adaptation>, RuntimeError> {
+        let broadcast = asked.broadcast.map(formant_methods::Value::encode).transpose()?;
+        let places: Vec<usize> = (0..self.plan.federation.newcomers.clients.len()).collect();
+        let mut found = Vec::new();
+        // Newcomers have no processes of their own: those of the clients lend theirs.
+        for places in places.chunks(self.clients.len()) {
+            stopped(asked.pulse)?;
+            for (process, &place) in self.clients.iter_mut().zip(places) {
+                process.ask(&Request::Adapt {
+                    method: asked.method,
+                    place,
+                    model: asked.model.clone(),
+                    broadcast: broadcast.clone(),
+                    epochs: asked.epochs,
+                })?;
+            }
+            for (process, _) in self.clients.iter_mut().zip(places) {
+                match process.hear()? {
+                    Reply::Adapted(adaptation) => found.push(adaptation),
+                    _ => return Err(process.out_of_turn()),
+                }
+                (asked.done)();
+            }
+        }
+        Ok(found)
     }
 
     fn each_state(&mut self, see: &mut dyn FnMut(&[u8])) -> Result<(), RuntimeError> {

@@ -1,8 +1,8 @@
 //! What is said between the driver and a client's process.
 
-use formant_numerics::{Model, Tally};
+use formant_numerics::{Confusion, Model, Tally};
 use formant_runtime::Stored;
-use formant_runtime::executor::{Figures, JobRecord, Step};
+use formant_runtime::executor::{Adaptation, Figures, JobRecord, Step};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -19,11 +19,13 @@ pub(crate) enum Request {
     /// A job, and the encoded broadcasts that it needs.
     Work { steps: Vec<Step>, broadcasts: BTreeMap<u64, Vec<u8>> },
     /// Score the personal model, and write it or send it if that is wanted.
-    Look { round: usize, broadcast: Vec<u8>, send: bool, folder: Option<PathBuf> },
-    /// Score a model on the own samples.
-    ScoreOwn(Model),
-    /// Score a model on a part of the global set.
-    ScorePart(usize, Model),
+    Look { round: usize, broadcast: Vec<u8>, send: bool, folder: Option<PathBuf>, answers: bool },
+    /// Score a model on the own samples, with or without its answers.
+    ScoreOwn(Model, bool),
+    /// Score a model on a part of the global set, with or without its answers.
+    ScorePart(usize, Model, bool),
+    /// Be the newcomer at a place, with a method's model and the encoded broadcast.
+    Adapt { method: usize, place: usize, model: Model, broadcast: Option<Vec<u8>>, epochs: usize },
     /// Show the encoded state.
     State,
     /// Make the state durable.
@@ -36,12 +38,20 @@ pub(crate) enum Request {
 pub(crate) enum Reply {
     Ready,
     Worked { record: JobRecord, upload: Option<Vec<u8>> },
-    Looked { figures: Figures, model: Option<Model>, written: Option<u64> },
-    Own(Figures),
+    Looked { own: Own, model: Option<Model>, written: Option<u64> },
+    Own(Own),
     Part(Tally),
+    Adapted(Adaptation),
     State(Vec<u8>),
     Held { state: Option<Stored>, sent: Option<Stored> },
     Failed(String),
+}
+
+/// What a model is worth on a client's own samples, and what it answers there.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Own {
+    pub(crate) figures: Figures,
+    pub(crate) answers: Option<Confusion>,
 }
 
 /// Writes a message with its length before it.

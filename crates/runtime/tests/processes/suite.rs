@@ -18,6 +18,7 @@ pub(crate) const TESTS: &[(&str, fn())] = &[
     ("every_method_gives_the_bits_of_threads", every_method_gives_the_bits_of_threads),
     ("every_schedule_gives_the_bits_of_threads", every_schedule_gives_the_bits_of_threads),
     ("metrics_and_patience_are_those_of_threads", metrics_and_patience_are_those_of_threads),
+    ("newcomers_are_those_of_threads", newcomers_are_those_of_threads),
     ("a_run_goes_on_with_either_executor", a_run_goes_on_with_either_executor),
     ("a_client_that_diverges_is_told_alike", a_client_that_diverges_is_told_alike),
     ("a_process_that_ends_early_is_named", a_process_that_ends_early_is_named),
@@ -49,7 +50,8 @@ fn named(methods: &[&str]) -> Vec<String> {
 pub(crate) fn plan_of(experiment: &str) -> RunPlan {
     let experiment =
         Experiment::parse(&experiment.parse().unwrap(), &[], &Zoo::standard()).unwrap();
-    experiment.plan_on(federation().clone()).unwrap()
+    let newcomers = experiment.data.new_clients.unwrap_or(0);
+    experiment.plan_on(federation().clone().setting_aside(newcomers).unwrap()).unwrap()
 }
 
 /// Runs on threads or on processes.
@@ -134,6 +136,20 @@ fn metrics_and_patience_are_those_of_threads() {
     let fate = compare(&experiment(&methods, DENSE, all).replace("rounds = 3", "rounds = 8"));
     assert!(fate.evaluations.iter().all(|e| e.gm.as_ref().unwrap().further.len() == 4));
     assert!(fate.evaluations.len() < 4 * 8, "nobody has stopped");
+}
+
+fn newcomers_are_those_of_threads() {
+    let methods = named(&["fedavg", "ditto", "local", "fedrep", "fedrod", "pfedme", "scd"]);
+    let text = experiment(&methods, DENSE, "[evaluation]\nadapt_epochs = 2\n")
+        .replace("clients = 5", "clients = 5\nnew_clients = 3");
+    let adapted = |on| {
+        let mut told = run(&text, on).1;
+        told.retain(|event| event["event"] == "adapted");
+        told
+    };
+    let threads = adapted(On::Threads);
+    assert_eq!(threads.len(), 7 + 6, "fine-tuning, and six rules of their own");
+    assert_eq!(adapted(On::Processes), threads);
 }
 
 fn a_run_goes_on_with_either_executor() {

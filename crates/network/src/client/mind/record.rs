@@ -30,7 +30,7 @@ impl Mind {
                 samples: meter.samples,
                 steps: meter.steps,
                 loss: meter.mean_objective().and_then(finite),
-                terms: None,
+                terms: meter.mean_terms().and_then(finite),
                 clock: None,
             },
             Some(error) => {

@@ -22,6 +22,8 @@ pub(super) struct ReferenceWorker {
     second: Vec<f64>,
     /// Since the phase began.
     steps: u64,
+    /// What terms have added to the last step's objective, if it had any.
+    terms: Option<f64>,
     /// What was last looked at.
     features: Vec<f32>,
     logits: Vec<f32>,
@@ -34,7 +36,8 @@ impl ReferenceWorker {
         let (features, logits) = (Vec::new(), Vec::new());
         let (inputs, labels) = (Vec::new(), Vec::new());
         let mixed = None;
-        Self { description, inputs, labels, mixed, first, second, steps: 0, features, logits }
+        let (steps, terms) = (0, None);
+        Self { description, inputs, labels, mixed, first, second, steps, terms, features, logits }
     }
 
     /// See [`Reference::margin`](super::Reference::margin).
@@ -69,7 +72,7 @@ impl ReferenceWorker {
     }
 
     /// The objective on the batch and its gradient; running statistics follow.
-    fn evaluate(&self, model: &mut Model, objective: &Objective<'_>) -> (f64, Vec<f64>) {
+    fn evaluate(&mut self, model: &mut Model, objective: &Objective<'_>) -> (f64, Vec<f64>) {
         let (network, w) = (&*self.description, &model.parameters);
         let passed = network.forward(w, Pass::Train(&mut model.buffers), &self.inputs);
         let Objective { loss: scored_by, criterion, .. } = objective;
@@ -83,12 +86,15 @@ impl ReferenceWorker {
             pairs.for_each(|(d, other)| *d = mix(*d, *other));
         }
         let mut gradient = network.backward(w, &passed.activations, d_logits);
+        let mut terms = None;
         for Weighted { weight, term } in acting(objective.terms) {
             let (found, slope) = network.term(term, w, self.steps - 1);
             value += f64::from(*weight) * found;
+            terms = Some(terms.unwrap_or(0.0) + f64::from(*weight) * found);
             let pairs = gradient.iter_mut().zip(slope);
             pairs.for_each(|(gradient, slope)| *gradient += f64::from(*weight) * slope);
         }
+        self.terms = terms;
         (value, gradient)
     }
 }
@@ -157,6 +163,10 @@ impl Worker for ReferenceWorker {
             model.parameters[i] = self.moved(&optimiser, i, w, gradient[i]) as f32;
         }
         Ok(value)
+    }
+
+    fn terms(&self) -> Option<f64> {
+        self.terms
     }
 
     fn look(&mut self, model: &Model) -> (Output<'_>, &[u32]) {

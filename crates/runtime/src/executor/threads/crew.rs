@@ -2,6 +2,7 @@
 
 use crate::executor::global::PART;
 use crate::{Hand, RunPlan, RuntimeError};
+use formant_data::Federation;
 use formant_numerics::EVALUATION_BATCH;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -18,7 +19,9 @@ impl Crew {
             .map(|method| plan.largest_batch(method))
             .fold(EVALUATION_BATCH, usize::max);
         // More workers than jobs would only cost memory.
-        let jobs = plan.federation.clients.len().max(plan.scored_globally().div_ceil(PART));
+        let Federation { clients, newcomers, .. } = &plan.federation;
+        let parts = plan.scored_globally().div_ceil(PART);
+        let jobs = clients.len().max(newcomers.clients.len()).max(parts);
         let threads = plan.threads.clamp(1, jobs.max(1));
         Self { hands: (0..threads).map(|_| Hand::new(&*plan.engine, largest)).collect() }
     }

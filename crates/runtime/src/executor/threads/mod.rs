@@ -6,17 +6,17 @@ mod order;
 mod turns;
 
 use super::client::Client;
+use super::newcomer::Newcomer;
 use super::{
-    Answer, Executor, Figures, GlobalSet, Held, JobRecord, Look, MeanModel, PersonalScores, Start,
-    Step, Take, Wave, Written,
+    Adaptation, Adapting, Answer, Executor, Figures, GlobalSet, Held, JobRecord, Look, MeanModel,
+    OwnScores, PersonalScores, Start, Step, Take, Wave, Written,
 };
-use crate::event::Score;
 use crate::store::{Background, ClientStore, Sender, Stored};
 use crate::sync::lock;
 use crate::{Hand, RunPlan, RuntimeError};
 use crew::Crew;
 use formant_methods::Value;
-use formant_numerics::{Model, Pulse};
+use formant_numerics::{Confusion, Model, Pulse, Tally};
 use inbox::{End, Inbox};
 use order::training_order;
 use std::sync::{Arc, Mutex};
@@ -131,6 +131,13 @@ impl<'p> Work<'_, 'p> {
     }
 }
 
+/// Adds the answers of a tally to others.
+fn add(sum: Option<&mut Confusion>, tally: &Tally) {
+    if let (Some(sum), Some(own)) = (sum, tally.confusion()) {
+        sum.add(own);
+    }
+}
+
 impl Executor for Threads<'_, '_> {
     fn begin(&mut self, start: &Start<'_>) -> Result<(), RuntimeError> {
         self.end();
@@ -194,52 +201,88 @@ impl Executor for Threads<'_, '_> {
     fn score_personal(&mut self, looked: &Look<'_>) -> Result<PersonalScores, RuntimeError> {
         let clients = self.clients();
         let (crew, work) = self.at_work()?;
-        let mean = looked.mean.then(|| Turns::new(MeanModel::of(work.init)));
+        let sums = (looked.mean || looked.answers).then(|| {
+            let mean = looked.mean.then(|| MeanModel::of(work.init));
+            Turns::new((mean, looked.answers.then(Confusion::default)))
+        });
         let written = Mutex::new(Written::default());
         let _ahead = work.store.read_ahead(&clients);
-        let scores = crew.run(&clients, |id, hand| {
-            let turn = mean.as_ref().map(|mean| mean.turn(*id));
+        let found = crew.run(&clients, |id, hand| {
+            let turn = sums.as_ref().map(|sums| sums.turn(*id));
             let client = work.client(*id, looked.pulse);
             let state = work.take_state(*id)?;
             let (round, got) = (looked.round, looked.broadcast);
-            let score =
+            let found =
                 client.with_personal_model(round, &state, got, hand, |model, hand| {
-                    let score = client.score(model, hand)?;
+                    let tally = client.tally(model, looked.answers, hand)?;
                     if let Some(turn) = turn {
-                        let add = |mean: &mut MeanModel, model| mean.add(client.weight(), model);
-                        turn.take(|mean| model.into_iter().for_each(|model| add(mean, model)));
+                        turn.take(|(mean, answers)| {
+                            if let (Some(mean), Some(model)) = (mean, model) {
+                                mean.add(client.weight(), model);
+                            }
+                            add(answers.as_mut(), &tally);
+                        });
                     }
                     if let (Some(folder), Some(model)) = (looked.folder, model)
                         && let Some(bytes) = client.write_model(round, model, folder)?
                     {
                         lock(&written).add(bytes);
                     }
-                    Ok::<_, RuntimeError>(score)
+                    let model = model.filter(|_| *id < looked.models).cloned();
+                    Ok::<_, RuntimeError>((client.figures(&tally), model))
                 })??;
             work.store.give_back(*id, state, false)?;
-            Ok(score)
+            Ok(found)
         })?;
-        let mean = mean.map(|mean| mean.into_inner().finish());
-        let written = *lock(&written);
-        Ok(PersonalScores { clients: scores, mean, written })
+        let (clients, models): (Vec<Figures>, Vec<Option<Model>>) = found.into_iter().unzip();
+        let models = models.into_iter().enumerate().filter_map(|(id, model)| Some((id, model?)));
+        let (mean, answers) = sums.map_or((None, None), Turns::into_inner);
+        let (mean, written) = (mean.map(MeanModel::finish), *lock(&written));
+        Ok(PersonalScores { clients, mean, written, answers, models: models.collect() })
     }
 
-    fn score_own(&mut self, model: &Model, pulse: Pulse<'_>) -> Result<Vec<Figures>, RuntimeError> {
+    fn score_own(
+        &mut self,
+        model: &Model,
+        answers: bool,
+        pulse: Pulse<'_>,
+    ) -> Result<OwnScores, RuntimeError> {
         let clients = self.clients();
         let (crew, work) = self.at_work()?;
-        crew.run(&clients, |id, hand| work.client(*id, pulse).score(Some(model), hand))
+        let sum = answers.then(|| Turns::new(Some(Confusion::default())));
+        let clients = crew.run(&clients, |id, hand| {
+            let turn = sum.as_ref().map(|sum| sum.turn(*id));
+            let client = work.client(*id, pulse);
+            let tally = client.tally(Some(model), answers, hand)?;
+            if let Some(turn) = turn {
+                turn.take(|answers| add(answers.as_mut(), &tally));
+            }
+            Ok(client.figures(&tally))
+        })?;
+        Ok(OwnScores { clients, answers: sum.and_then(Turns::into_inner) })
     }
 
     fn score_global(
         &mut self,
         model: &Model,
+        answers: bool,
         pulse: Pulse<'_>,
-    ) -> Result<Option<Score>, RuntimeError> {
+    ) -> Result<Tally, RuntimeError> {
         let set = GlobalSet::of(self.plan);
         let parts: Vec<usize> = (0..set.parts()).collect();
-        let scores =
-            self.crew.run(&parts, |part, hand| set.score_part(*part, model, hand, pulse))?;
-        Ok(set.total(scores))
+        let score =
+            |part: &usize, hand: &mut Hand| set.score_part(*part, model, answers, hand, pulse);
+        Ok(GlobalSet::total(self.crew.run(&parts, score)?))
+    }
+
+    fn adapt(&mut self, asked: &Adapting<'_>) -> Result<Vec<Adaptation>, RuntimeError> {
+        let plan = self.plan;
+        let places: Vec<usize> = (0..plan.federation.newcomers.clients.len()).collect();
+        self.crew.run(&places, |place, hand| {
+            let adaptation = Newcomer::new(plan, asked.method, *place).adapt(asked, hand)?;
+            (asked.done)();
+            Ok(adaptation)
+        })
     }
 
     fn each_state(&mut self, see: &mut dyn FnMut(&[u8])) -> Result<(), RuntimeError> {

@@ -2,8 +2,10 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot be set up should fail at once")]
 
+mod repairs;
+
 use formant_data::{
-    DataError, Dataset, Federation, Images, Normalisation, Partition, PartitionPlan, Split,
+    DataError, Dataset, Federation, Images, Normalisation, Partition, PartitionPlan, Repair, Split,
 };
 use formant_numerics::Shape;
 use proptest::prelude::*;
@@ -30,6 +32,7 @@ fn plan(clients: usize, partition: Partition) -> PartitionPlan {
         partition,
         samples: None,
         min_samples: 1,
+        repair: Repair::Move,
         train_fraction: 0.6,
         validation_fraction: 0.2,
         seed: 1,

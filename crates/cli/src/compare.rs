@@ -1,0 +1,49 @@
+//! `formant compare`.
+
+use crate::args::compare::CompareArgs;
+use crate::output::{note, print, print_json};
+use crate::report::hinted;
+use formant_report::RunLog;
+use formant_runtime::EVENTS_FILE;
+use formant_study::{Series, series_folders};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+pub(crate) fn compare(args: &CompareArgs) -> anyhow::Result<ExitCode> {
+    let folders = run_folders(&args.run_dirs)?;
+    let logs = folders.iter().map(|folder| RunLog::read(&folder.join(EVENTS_FILE)));
+    let logs = logs.collect::<Result<Vec<_>, _>>().map_err(|error| hinted(&error))?;
+    for (folder, _) in folders.iter().zip(&logs).filter(|(_, log)| log.seconds.is_none()) {
+        note!("note: {} has not finished; figures are of its rounds so far", folder.display());
+    }
+    let found = formant_report::compare(logs, args.baseline.as_deref());
+    let found = found.map_err(|error| hinted(&error))?;
+    if args.json {
+        let mut value = serde_json::to_value(&found)?;
+        value["run_dirs"] = serde_json::to_value(&folders)?;
+        print_json(&value)?;
+    } else {
+        print(&formant_report::comparison_table(&found))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The folders of single runs: those of a series are its seeds'.
+fn run_folders(named: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
+    let mut folders = Vec::new();
+    for folder in named {
+        if !Series::is_one(folder) {
+            folders.push(folder.clone());
+            continue;
+        }
+        let seeds = series_folders(folder)?;
+        if seeds.is_empty() {
+            anyhow::bail!(
+                "{}: none of its seeds has begun\nhint: go on with `formant run --resume`",
+                folder.display()
+            );
+        }
+        folders.extend(seeds);
+    }
+    Ok(folders)
+}

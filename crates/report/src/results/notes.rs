@@ -1,0 +1,55 @@
+//! What is said below the tables.
+
+use super::{Form, Open, Results};
+
+impl Results {
+    /// Everything that a reader has to know to read the tables rightly.
+    pub(super) fn remarks(&self) -> Vec<String> {
+        let mut notes = Vec::new();
+        let runs = || self.runs.iter().filter(|run| run.scores.is_some());
+        if runs().any(|run| !run.generic) {
+            notes.push("(GM) trains no generic model: its personal models averaged, on the global test set. Not ranked.".to_owned());
+        }
+        if runs().any(|run| !run.personal) {
+            notes.push("(PM) trains no personal models: its generic model on the clients' own test sets. Not ranked.".to_owned());
+        }
+        let seeds = self.seeds();
+        if runs().next().is_some() {
+            notes.push(match seeds.len() {
+                1 => format!("Seed {} alone: no figure for noise.", seeds[0]),
+                _ => {
+                    let list: Vec<String> = seeds.iter().map(ToString::to_string).collect();
+                    format!("Mean ± standard deviation over the seeds {}.", list.join(", "))
+                }
+            });
+        }
+        if [Form::Methods, Form::Clock].contains(&self.form) && seeds.len() > 1 {
+            notes.push("Bold: ahead of all others by more than the noise of the seeds (paired t-test, 95 %). ≈: the best, or level with it.".to_owned());
+        }
+        if !self.paper.is_empty() && self.form == Form::Methods {
+            notes.push("paper: its figure, the best over the rounds. difference: our best minus the paper's, in points.".to_owned());
+        }
+        notes.extend(self.notes.iter().cloned());
+        for run in &self.runs {
+            if let Some(trouble) = &run.trouble {
+                let cell = self.cell_name(&run.cell);
+                let place = if cell.is_empty() { String::new() } else { format!(", {cell}") };
+                notes.push(format!("{}{place}, seed {}: {trouble}.", run.method, run.seed));
+            }
+        }
+        if !self.missing.is_empty() {
+            let count = self.missing.len();
+            let shown: Vec<&str> = self.missing.iter().take(6).map(String::as_str).collect();
+            let more = if count > shown.len() { "; …" } else { "" };
+            notes.push(format!("Missing ({count}): {}{more}.", shown.join("; ")));
+        }
+        notes
+    }
+}
+
+impl Open {
+    /// In one sentence.
+    pub(super) fn sentence(&self) -> String {
+        format!("{}: {} ({})", self.setting, self.chosen, self.why)
+    }
+}

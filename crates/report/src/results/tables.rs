@@ -1,0 +1,123 @@
+//! Results as tables, whatever they are printed as.
+
+mod clock;
+mod cost;
+mod methods;
+mod values;
+
+use super::groups::Standing;
+use super::{Form, Published, Results};
+use crate::Spread;
+use crate::markdown::escaped;
+use crate::table::markdown_table;
+use std::fmt::Write as _;
+
+/// What of the results is shown.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Layout {
+    /// One table with the best GM and PM for each method and cell, as papers have it.
+    pub overview: bool,
+    /// Only cells of this name, such as `α = 0.5`.
+    pub cell: Option<String>,
+    /// Leave out what is said below the tables.
+    pub bare: bool,
+    /// Leave out the list of settings that the paper does not give.
+    pub brief: bool,
+}
+
+/// One table.
+pub(super) struct Table {
+    /// Empty if it is the only one.
+    pub(super) title: String,
+    pub(super) head: Vec<String>,
+    pub(super) rows: Vec<Vec<Shown>>,
+}
+
+/// What stands in a cell of a table.
+#[derive(Clone)]
+pub(super) struct Shown {
+    pub(super) text: String,
+    pub(super) bold: bool,
+    pub(super) aside: bool,
+}
+
+impl Shown {
+    pub(super) fn plain(text: impl Into<String>) -> Self {
+        Self { text: text.into(), bold: false, aside: false }
+    }
+
+    /// A figure over seeds; `own` if it is of a model that the method trains.
+    pub(super) fn figure(spread: Spread, own: bool, standing: Standing) -> Self {
+        let text = spread.text();
+        match standing {
+            _ if !own => Self { text: format!("({text})"), bold: false, aside: true },
+            Standing::Ahead => Self { text, bold: true, aside: false },
+            Standing::Level => Self::plain(format!("≈ {text}")),
+            Standing::Behind => Self::plain(text),
+        }
+    }
+
+    fn markdown(&self) -> String {
+        let text = escaped(&self.text);
+        if self.bold { format!("**{text}**") } else { text }
+    }
+}
+
+/// The tables in Markdown, with what is to be said about them.
+pub fn tables(results: &Results, layout: &Layout) -> String {
+    let mut text = String::new();
+    for table in made(results, layout) {
+        if !text.is_empty() {
+            text.push('\n');
+        }
+        if !table.title.is_empty() {
+            let _ = writeln!(text, "**{}**\n", escaped(&table.title));
+        }
+        let mut cells = vec![table.head.iter().map(|head| escaped(head)).collect::<Vec<_>>()];
+        cells.extend(table.rows.iter().map(|row| row.iter().map(Shown::markdown).collect()));
+        text.push_str(&markdown_table(&cells));
+    }
+    if !layout.bare {
+        text.push('\n');
+        for note in results.remarks() {
+            let _ = writeln!(text, "- {}", escaped(&note));
+        }
+        if !layout.brief && !results.open.is_empty() {
+            text.push_str("\nWhat the paper does not give, and what was taken:\n\n");
+            for open in &results.open {
+                let _ = writeln!(text, "- {}", escaped(&open.sentence()));
+            }
+        }
+    }
+    text
+}
+
+/// The tables that the form of the results asks for.
+pub(super) fn made(results: &Results, layout: &Layout) -> Vec<Table> {
+    match results.form {
+        Form::Methods if layout.overview => vec![methods::overview(results)],
+        Form::Methods => methods::by_cell(results, layout.cell.as_deref()),
+        Form::Values => values::by_key(results),
+        Form::Speedup => vec![clock::speedups(results)],
+        Form::Clock => clock::by_cell(results),
+        Form::Cost => vec![cost::steps(results)],
+    }
+}
+
+impl Results {
+    /// What the paper has at a place.
+    pub(super) fn published(&self, method: &str, cell: &str, measure: &str) -> Option<&Published> {
+        self.paper.iter().find(|figure| {
+            (&*figure.method, &*figure.cell, &*figure.measure) == (method, cell, measure)
+        })
+    }
+}
+
+impl Published {
+    /// As the paper has it.
+    pub(super) fn text(&self) -> String {
+        let deviation = self.deviation.map_or(String::new(), |d| format!(" ± {d:.2}"));
+        let text = format!("{:.2}{deviation}", self.mean);
+        if self.aside { format!("({text})") } else { text }
+    }
+}

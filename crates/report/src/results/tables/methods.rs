@@ -1,0 +1,121 @@
+//! A row for each method.
+
+use super::{Results, Shown, Table};
+use crate::Spread;
+use crate::results::Scores;
+use crate::results::groups::{Cell, Line, Pick, Standing, standings};
+
+/// The figures of the GM and of the PMs: which they are, and whether a method has the model.
+struct Model {
+    title: &'static str,
+    measure: &'static str,
+    best: Pick,
+    last: Pick,
+    own: fn(&Line<'_>) -> bool,
+}
+
+const MODELS: [Model; 2] = [
+    Model {
+        title: "GM",
+        measure: "gm",
+        best: |scores: &Scores| scores.gm_best,
+        last: |scores: &Scores| scores.gm_last,
+        own: |line| line.generic(),
+    },
+    Model {
+        title: "PM",
+        measure: "pm",
+        best: |scores: &Scores| scores.pm_best,
+        last: |scores: &Scores| scores.pm_last,
+        own: |line| line.personal(),
+    },
+];
+
+/// Best and last, the paper's figures with the difference, and the worst tenth: a table for each cell.
+pub(super) fn by_cell(results: &Results, only: Option<&str>) -> Vec<Table> {
+    let cells = results.cells();
+    let cells = cells.iter().filter(|cell| only.is_none_or(|only| cell.name == only));
+    cells.map(|cell| of_cell(results, cell)).collect()
+}
+
+fn of_cell(results: &Results, cell: &Cell<'_>) -> Table {
+    let has_paper = results.paper.iter().any(|figure| figure.cell == cell.name);
+    let mut head = vec!["method".to_owned()];
+    let mut rows: Vec<Vec<Shown>> =
+        cell.lines.iter().map(|line| vec![Shown::plain(line.method)]).collect();
+    for model in &MODELS {
+        head.extend(["best", "last"].map(|which| format!("{} {which}", model.title)));
+        if has_paper {
+            head.extend([format!("paper {}", model.title), "difference".into()]);
+        }
+        let bests = standings(&cell.lines, model.own, model.best);
+        let lasts = standings(&cell.lines, model.own, model.last);
+        for (place, (line, row)) in cell.lines.iter().zip(&mut rows).enumerate() {
+            let (own, best) = ((model.own)(line), line.spread(model.best));
+            row.push(Shown::figure(best, own, bests[place]));
+            row.push(Shown::figure(line.spread(model.last), own, lasts[place]));
+            if has_paper {
+                row.extend(beside(results, line, &cell.name, model.measure, best));
+            }
+        }
+    }
+    head.push("worst 10 %".into());
+    for (line, row) in cell.lines.iter().zip(&mut rows) {
+        let worst = line.spread(|scores| scores.worst_last);
+        row.push(Shown::figure(worst, line.personal(), Standing::Behind));
+    }
+    Table { title: cell.name.clone(), head, rows }
+}
+
+/// The paper's figure and how far ours is from it.
+fn beside(
+    results: &Results,
+    line: &Line<'_>,
+    cell: &str,
+    measure: &str,
+    ours: Spread,
+) -> [Shown; 2] {
+    let Some(published) = results.published(line.method, cell, measure) else {
+        return [Shown::plain("–"), Shown::plain("–")];
+    };
+    let difference = ours.mean.map(|mean| mean * 100.0 - published.mean);
+    let difference = difference.map_or("–".into(), |points| format!("{points:+.1}"));
+    [Shown { aside: published.aside, ..Shown::plain(published.text()) }, Shown::plain(difference)]
+}
+
+/// The best GM and PM of every cell side by side.
+pub(super) fn overview(results: &Results) -> Table {
+    let cells = results.cells();
+    let mut head = vec!["method".to_owned()];
+    let mut rows: Vec<Vec<Shown>> = Vec::new();
+    let mut methods: Vec<&str> = Vec::new();
+    for line in cells.iter().flat_map(|cell| &cell.lines) {
+        if !methods.contains(&line.method) {
+            methods.push(line.method);
+            rows.push(vec![Shown::plain(line.method)]);
+        }
+    }
+    for cell in &cells {
+        for model in &MODELS {
+            let name = if model.title == "GM" && !cell.name.is_empty() {
+                format!("{}: GM", cell.name)
+            } else {
+                model.title.into()
+            };
+            head.push(name);
+            let standings = standings(&cell.lines, model.own, model.best);
+            for (method, row) in methods.iter().zip(&mut rows) {
+                let found = cell.lines.iter().position(|line| line.method == *method);
+                row.push(found.map_or_else(
+                    || Shown::plain("–"),
+                    |place| {
+                        let line = &cell.lines[place];
+                        let spread = line.spread(model.best);
+                        Shown::figure(spread, (model.own)(line), standings[place])
+                    },
+                ));
+            }
+        }
+    }
+    Table { title: String::new(), head, rows }
+}

@@ -1,0 +1,196 @@
+//! What the parts of a reproduction have found, in one file and as tables.
+
+use super::{Reproduction, Scale};
+use crate::StudyError;
+use formant_report::results::{self, Axis, Form, Layout, Outcome, RESULTS_FORMAT, Results};
+use formant_runtime::RuntimeError;
+use formant_runtime::files::{self, Replacement, Synced, Writers};
+use std::collections::BTreeMap;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+impl Reproduction {
+    /// What a folder has of the table, and what is missing in it.
+    pub fn collect(&self, folder: &Path) -> Result<Results, StudyError> {
+        let (request, preset) = (&self.request, &self.preset);
+        let size = preset.size(request.scale);
+        let mut all = Results {
+            format: RESULTS_FORMAT,
+            name: preset.name.clone(),
+            title: preset.title.clone(),
+            of_the_paper: preset.of_the_paper.clone(),
+            scale: request.scale.to_string(),
+            form: preset.form,
+            axes: preset.axes(),
+            targets: size.targets.clone(),
+            commands: vec![self.command()],
+            open: preset.open(request.scale),
+            notes: self.notes(),
+            paper: preset.published()?,
+            missing: Vec::new(),
+            runs: Vec::new(),
+        };
+        let found: Vec<Option<Vec<Outcome>>> =
+            (0..self.parts.len()).map(|place| self.outcomes(folder, place)).collect();
+        for (cell, label) in self.rows() {
+            for (part, found) in self.parts.iter().zip(&found) {
+                if part.label != label || !part.cells.contains(cell) {
+                    continue;
+                }
+                match found {
+                    Some(outcomes) => all.runs.extend(
+                        outcomes.iter().map(|run| Outcome { cell: cell.clone(), ..run.clone() }),
+                    ),
+                    None => all.missing.push(part.name.clone()),
+                }
+            }
+        }
+        all.missing.dedup();
+        Ok(all)
+    }
+
+    /// Cells and methods, in the order of tables.
+    fn rows(&self) -> Vec<(&BTreeMap<String, serde_json::Value>, Option<String>)> {
+        let mut cells: Vec<&BTreeMap<String, serde_json::Value>> = Vec::new();
+        for cell in self.parts.iter().flat_map(|part| &part.cells) {
+            if !cells.contains(&cell) {
+                cells.push(cell);
+            }
+        }
+        // The order of the preset: what nobody has changed stands where its value does.
+        if let Ok(known) = self.preset.cells(self.request.scale) {
+            let place = |cell: &BTreeMap<_, _>| known.iter().position(|k| k.values == *cell);
+            cells.sort_by_key(|cell| place(cell));
+        }
+        let mut labels: Vec<Option<String>> = Vec::new();
+        for part in &self.parts {
+            if !labels.contains(&part.label) {
+                labels.push(part.label.clone());
+            }
+        }
+        let each = cells.into_iter().flat_map(|cell| labels.iter().map(move |l| (cell, l.clone())));
+        each.collect()
+    }
+
+    /// What to type for the same.
+    fn command(&self) -> String {
+        let request = &self.request;
+        let mut command = format!("formant reproduce {} --scale {}", request.name, request.scale);
+        let quoted = |word: &str| {
+            if word.contains([' ', '(', '"']) { format!("'{word}'") } else { word.to_owned() }
+        };
+        for (flag, words) in [("--only", &request.only), ("--set", &request.set)] {
+            for word in words {
+                command += &format!(" {flag} {}", quoted(word));
+            }
+        }
+        if !request.seeds.is_empty() {
+            let seeds: Vec<String> = request.seeds.iter().map(ToString::to_string).collect();
+            command += &format!(" --seeds {}", seeds.join(","));
+        }
+        if request.data_dir.is_some() {
+            command += " --data-dir DIR";
+        }
+        command
+    }
+
+    /// What is to be said about all of it.
+    fn notes(&self) -> Vec<String> {
+        let (request, preset) = (&self.request, &self.preset);
+        let mut notes = preset.size(request.scale).notes.clone();
+        if let Some(first) = self.parts.first()
+            && preset.form != Form::Cost
+        {
+            notes.push(match first.experiment.data.seed {
+                Some(seed) => format!("± covers initial models and the order of samples. The division of the samples among the clients is one and the same (data.seed = {seed}); `--set data.seed=` lets it change with the seed."),
+                None => "± covers initial models, the order of samples, and the division of the samples among the clients, which changes with the seed.".into(),
+            });
+        }
+        if !request.set.is_empty() {
+            notes.push(format!("Changed from the preset: {}.", request.set.join(", ")));
+        }
+        if request.scale == Scale::Desk && !preset.figures_are_empty() {
+            notes.push("The paper's figures are of its own setting, which is many times larger: the order of methods can be compared, the height of figures cannot.".into());
+        }
+        notes
+    }
+}
+
+/// Writes `results.json`, `table.md`, `table.csv` and `report.html` into a folder and says where they lie.
+pub fn write_results(results: &Results, folder: &Path) -> Result<Vec<PathBuf>, StudyError> {
+    files::create_folder(folder)?;
+    let heading = format!("# {}\n\n", results.title);
+    let written = [
+        ("results.json", results.text()?),
+        ("table.md", heading + &results::tables(results, &Layout::default())),
+        ("table.csv", results::csv(results)),
+        ("report.html", results::page(results)),
+    ];
+    let mut paths = Vec::new();
+    for (name, text) in written {
+        let path = folder.join(name);
+        let how = Replacement { writers: Writers::Many, ..Replacement::synced(Synced::Content) };
+        files::replace(&path, how, |file| file.write_all(text.as_bytes()))
+            .map_err(|error| RuntimeError::file("write", &path, error))?;
+        paths.push(path);
+    }
+    Ok(paths)
+}
+
+/// Results of ordinary runs: cells are what they differ in, besides their seeds.
+pub fn results_of(name: &str, runs: &[PathBuf]) -> Result<Results, StudyError> {
+    let logs = runs
+        .iter()
+        .map(|run| formant_report::RunLog::read(&run.join(formant_runtime::EVENTS_FILE)));
+    let logs = logs.collect::<Result<Vec<_>, _>>()?;
+    let settings: Vec<BTreeMap<String, serde_json::Value>> =
+        logs.iter().map(|log| leaves(&log.started.config)).collect();
+    let mut axes: Vec<Axis> = Vec::new();
+    for key in settings.iter().flat_map(BTreeMap::keys) {
+        let first = settings[0].get(key);
+        let differs = settings.iter().any(|setting| setting.get(key) != first);
+        if differs && !axes.iter().any(|axis| axis.key == *key) {
+            let symbol = if key == "data.alpha" { "α".to_owned() } else { key.clone() };
+            axes.push(Axis { key: key.clone(), symbol });
+        }
+    }
+    let mut all = Results { name: name.into(), ..Results::empty(axes) };
+    all.title = logs.first().map(|log| log.started.name.clone()).unwrap_or_default();
+    for (log, setting) in logs.iter().zip(&settings) {
+        let cell = all
+            .axes
+            .iter()
+            .filter_map(|axis| Some((axis.key.clone(), setting.get(&axis.key)?.clone())));
+        let cell: BTreeMap<_, _> = cell.collect();
+        let hash = files::fingerprint(serde_json::to_string(setting)?.as_bytes());
+        all.runs.extend(Outcome::of(log, &cell, &hash));
+    }
+    Ok(all)
+}
+
+/// Every key of an experiment with its value, without what may differ between repetitions, the use of the
+/// machine and the methods.
+fn leaves(config: &serde_json::Value) -> BTreeMap<String, serde_json::Value> {
+    fn walk(
+        path: &str,
+        value: &serde_json::Value,
+        found: &mut BTreeMap<String, serde_json::Value>,
+    ) {
+        match value {
+            serde_json::Value::Object(inner) => {
+                for (key, value) in inner {
+                    let path = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
+                    walk(&path, value, found);
+                }
+            }
+            leaf => {
+                found.insert(path.into(), leaf.clone());
+            }
+        }
+    }
+    let mut found = BTreeMap::new();
+    walk("", config, &mut found);
+    let aside = ["seed", "name", "method", "data.seed", "data.dir"];
+    found.retain(|key, _| !aside.contains(&&**key) && !key.starts_with("runtime."));
+    found
+}

@@ -1,0 +1,76 @@
+//! The presets: every part of each can be built, and the paper's figures find their places.
+
+#![expect(clippy::unwrap_used, reason = "what a test cannot do without, it may insist on")]
+
+use formant_methods::Zoo;
+use formant_study::{Ended, PRESETS, Reproduction, Request, Scale, Shard, Silent};
+use std::collections::HashSet;
+use std::sync::atomic::AtomicBool;
+
+fn request(name: &str, scale: Scale) -> Request {
+    let (set, only, seeds, last) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    Request { name: name.into(), scale, data_dir: None, set, only, seeds, last }
+}
+
+#[test]
+fn every_preset_can_be_planned_at_both_scales() {
+    let nowhere = tempfile::tempdir().unwrap();
+    for preset in PRESETS {
+        assert!(preset.text().starts_with("# "), "{}: what is it about?", preset.name);
+        for scale in [Scale::Desk, Scale::Paper] {
+            let study = Reproduction::new(request(preset.name, scale), &Zoo::standard())
+                .unwrap_or_else(|error| panic!("{} {scale}: {error}", preset.name));
+            let hashes: HashSet<&str> = study.parts().iter().map(|part| &*part.hash).collect();
+            assert_eq!(hashes.len(), study.parts().len(), "a part is there once");
+            let results = study.collect(nowhere.path()).unwrap();
+            assert!(results.runs.is_empty() && results.missing.len() == study.parts().len());
+            assert!(!results.open.is_empty() || preset.name == "ablation", "{}", preset.name);
+            for figure in &results.paper {
+                let is_there = study.parts().iter().any(|part| {
+                    part.name.starts_with(&figure.cell) && part.name.contains(&*figure.method)
+                });
+                assert!(is_there, "{} {scale}: nothing to compare {figure:?} with", preset.name);
+            }
+            if scale == Scale::Paper {
+                let first = &study.parts()[0].experiment;
+                let clients = [("cifar100", 50), ("inat", 20), ("cost", 20)];
+                let expected = clients.iter().find(|(name, _)| *name == preset.name);
+                assert_eq!(first.data.clients, Some(expected.map_or(100, |(_, clients)| *clients)));
+                assert!(first.network.name.starts_with("resnet"), "{}", preset.name);
+            }
+        }
+    }
+}
+
+#[test]
+fn table_1_has_all_methods_and_seeds() {
+    let study = Reproduction::new(request("cifar10", Scale::Desk), &Zoo::standard()).unwrap();
+    assert_eq!(study.parts().len(), 12 * 3 * 3);
+    assert_eq!(study.parts()[0].name, "α = 1, Local, seed 1");
+    let shards: Vec<usize> = (1..=5)
+        .map(|place| study.shard(Shard::parse(&format!("{place}/5")).unwrap()).len())
+        .collect();
+    assert_eq!(shards.iter().sum::<usize>(), study.parts().len());
+}
+
+#[test]
+fn what_nobody_changes_is_run_once_and_belongs_to_every_key() {
+    let mut small = request("sensitivity", Scale::Desk);
+    let set = "data.source=mnist-small rounds=1 data.samples=120 data.clients=2 data.min_samples=12 network.name=logistic";
+    small.set = set.split(' ').map(str::to_owned).collect();
+    small.seeds = vec![1];
+    let mut study = Reproduction::new(small, &Zoo::standard()).unwrap();
+    let places: Vec<usize> = (0..study.parts().len()).collect();
+    // 17 values, of which 4 are what the experiment has anyway.
+    assert_eq!(places.len(), 17 - 3);
+    let folder = tempfile::tempdir().unwrap();
+    let estimate = study.estimate(&places, &Silent).unwrap();
+    assert!(estimate.seconds.len() == places.len() && estimate.seconds.iter().all(|s| *s > 0.0));
+    let stopped = study.run(folder.path(), &places, &Silent, &AtomicBool::new(true)).unwrap();
+    assert_eq!(stopped, Ended::Interrupted);
+    let go = AtomicBool::new(false);
+    assert_eq!(study.run(folder.path(), &places, &Silent, &go).unwrap(), Ended::Complete);
+    assert_eq!(study.unfinished(folder.path(), &places), [0_usize; 0]);
+    let results = study.collect(folder.path()).unwrap();
+    assert_eq!((results.runs.len(), results.missing.len()), (17, 0));
+}
