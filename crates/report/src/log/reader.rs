@@ -245,11 +245,12 @@ impl Reading {
         }
     }
 
-    /// A resumed session may open the log again, for the same experiment.
+    /// A resumed session may open the log again, for the same experiment or for more of it: more rounds, and
+    /// methods behind those that there were.
     fn resume(&mut self, line: &Line<'_>, value: Value) -> Result<(), ReportError> {
         let started = line.header(value)?;
         let before = &self.log.started;
-        let same = started.methods == before.methods
+        let same = started.methods.starts_with(&before.methods)
             && started.clients == before.clients
             && started.seed == before.seed;
         if !same {
@@ -258,6 +259,12 @@ impl Reading {
                 line: line.number,
                 found: started.name,
             });
+        }
+        for (place, info) in started.methods.iter().enumerate().skip(self.log.methods.len()) {
+            if self.places.insert(info.label.clone(), place).is_some() {
+                return Err(line.malformed(format!("the method label {:?} twice", info.label)));
+            }
+            self.log.methods.push(MethodLog::new(info.clone()));
         }
         self.log.started = started;
         self.log.seconds = None;
