@@ -271,6 +271,7 @@ impl Reading {
         Ok(())
     }
 
+    #[expect(clippy::too_many_lines, reason = "an arm for each kind of event")]
     fn record(&mut self, line: &Line<'_>, event: Event) -> Result<(), ReportError> {
         match event {
             Event::RoundStarted { method, round, participants } => {
