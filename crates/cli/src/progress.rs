@@ -208,13 +208,13 @@ impl Screen {
             state.round = (at.rounds + 1).min(state.rounds);
         }
         if self.is_terminal {
-            self.draw(&state);
+            Self::draw(&state);
         } else {
-            self.write_now_and_then(&mut state);
+            Self::write_now_and_then(&mut state);
         }
     }
 
-    fn draw(&self, state: &State) {
+    fn draw(state: &State) {
         let Some(watch) = &state.watch else { return };
         if let Some(bar) = &state.bar {
             let line = state.line(left(watch.forecast().remaining_of_method()));
@@ -225,7 +225,7 @@ impl Screen {
         }
     }
 
-    fn write_now_and_then(&self, state: &mut State) {
+    fn write_now_and_then(state: &mut State) {
         let Some(watch) = &state.watch else { return };
         let (elapsed, rest) = (watch.elapsed(), watch.forecast().remaining_of_method());
         if state.method.is_empty() || !state.lines.is_due(elapsed) {
@@ -246,7 +246,7 @@ impl Screen {
     }
 
     fn begin(&self, state: &mut State, method: &str) {
-        state.method = method.to_owned();
+        method.clone_into(&mut state.method);
         state.scores.clear();
         let bar = match &state.total {
             Some(total) => self.multi.insert_before(total, ProgressBar::new(STEPS)),
@@ -260,13 +260,8 @@ impl Screen {
 
     fn follow(&self, state: &mut State, event: &Event) {
         match event {
-            Event::RoundStarted { method, round, .. } => {
-                if state.bar.is_none() {
-                    self.begin(state, method);
-                }
-                state.round = *round;
-            }
-            Event::RoundFinished { method, round, .. } => {
+            Event::RoundStarted { method, round, .. }
+            | Event::RoundFinished { method, round, .. } => {
                 if state.bar.is_none() {
                     self.begin(state, method);
                 }

@@ -84,7 +84,7 @@ impl JobBar {
         let shown = Arc::new(Mutex::new(Shown { bar, parts, job, watch, lines }));
         let ticking = shown.clone();
         let ticker = (!quiet).then(|| Ticker::start(move || lock(&ticking).show()));
-        Ok(Self { shown, ticker: ticker })
+        Ok(Self { shown, ticker })
     }
 
     /// Takes the bar away.

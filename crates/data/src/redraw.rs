@@ -65,7 +65,9 @@ impl PartitionPlan {
             for client in short {
                 redrawn[client] = true;
                 let mut rng = Rng::new(self.seed, Stream::Partition, draw, client as u64);
-                logs.iter_mut().for_each(|class| class[client] = rng.log_gamma_draw(alpha));
+                for class in &mut logs {
+                    class[client] = rng.log_gamma_draw(alpha);
+                }
             }
         }
     }

@@ -92,6 +92,7 @@ fn usual_spectra() -> usize {
     SPECTRA as usize
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands it over like this")]
 fn is_usual(spectra: &usize) -> bool {
     *spectra == usual_spectra()
 }

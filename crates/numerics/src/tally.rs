@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 /// What a [`Tally`] counts besides right answers and the loss.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a thing to count")]
 pub struct Detail {
     /// Each class by itself.
     pub classes: bool,

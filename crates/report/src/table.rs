@@ -75,12 +75,12 @@ pub fn markdown_table(cells: &[impl AsRef<[String]>]) -> String {
             let blanks = " ".repeat(width.saturating_sub(cell.width()));
             if column == 0 { format!("{cell}{blanks}") } else { format!("{blanks}{cell}") }
         });
-        text += &format!("| {} |\n", padded.collect::<Vec<_>>().join(" | "));
+        text.push_str(&line(padded));
         if place == 0 {
             let rule = widths.iter().enumerate().map(|(column, width)| {
                 if column == 0 { "-".repeat(*width) } else { format!("{}:", "-".repeat(width - 1)) }
             });
-            text += &format!("| {} |\n", rule.collect::<Vec<_>>().join(" | "));
+            text.push_str(&line(rule));
         }
     }
     text

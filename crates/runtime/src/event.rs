@@ -312,7 +312,6 @@ pub enum Side {
 
 impl Side {
     /// Whether it is a simulation's.
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands it over like this")]
     pub fn is_simulation(&self) -> bool {
         *self == Self::Simulation
     }

@@ -1,7 +1,5 @@
 //! The presets: every part of each can be built, and the paper's figures find their places.
 
-#![expect(clippy::unwrap_used, reason = "what a test cannot do without, it may insist on")]
-
 use formant_methods::Zoo;
 use formant_study::{Ended, PRESETS, Reproduction, Request, Scale, Shard, Silent};
 use std::collections::HashSet;

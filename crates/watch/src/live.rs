@@ -1,7 +1,7 @@
 //! What is going on, in the few figures that stand above the report.
 
 use formant_network::server::Status;
-use formant_report::RunLog;
+use formant_report::{MethodLog, RunLog};
 use formant_runtime::event::Side;
 use serde::Serialize;
 
@@ -68,7 +68,7 @@ impl Live {
     /// What a log says.
     pub(crate) fn of(log: &RunLog) -> Self {
         let (planned, methods) = (log.started.rounds, log.methods.len());
-        let completed: Vec<usize> = log.methods.iter().map(|method| method.completed()).collect();
+        let completed: Vec<usize> = log.methods.iter().map(MethodLog::completed).collect();
         let ended = |place: usize| log.methods[place].finish.is_some();
         let current = (0..methods).find(|place| !ended(*place)).or(methods.checked_sub(1));
         let done = (0..methods).map(|place| if ended(place) { planned } else { completed[place] });

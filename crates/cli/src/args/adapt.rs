@@ -19,6 +19,7 @@ Examples:
   formant adapt runs/quickstart-… --epochs 20       the same newcomers, for longer
   formant adapt runs/quickstart-… --method SCD --data photos --save mine.safetensors
   formant adapt runs/quickstart-… --svg newcomers.svg --json > newcomers.json")]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub(crate) struct AdaptArgs {
     /// Folder of a finished run
     #[arg(value_name = "RUN")]

@@ -27,7 +27,7 @@ fn newcomers_stand_under_the_table_and_come_again() {
     }
     assert!(said.contains("In parentheses: without a generic model"), "{said}");
     let page = std::fs::read_to_string(terminal.path("here/report.html")).unwrap();
-    assert!(page.contains("<h2>Newcomers</h2>") && page.contains(">epoch</text>"));
+    assert!(page.contains(">Newcomers</h2>") && page.contains(">epoch</text>"));
     let told = events(&terminal.path("here"));
     let mut told = told.iter().filter(|event| event["event"] == "adapted");
     // The same epochs again, and one more.

@@ -96,7 +96,7 @@ fn samples_that_were_moved_are_told_in_a_line() {
     let [note] = &notes(&shown.stdout)[..] else { panic!("{shown:?}") };
     let run = ["run", "tiny.toml", "--method", "local", "--out", "moved"];
     let ran = terminal.succeed(&[&run[..], &few].concat());
-    assert_eq!(notes(&ran.stderr), [note.clone()]);
+    assert_eq!(&notes(&ran.stderr), std::slice::from_ref(note));
     // The figures are those of the log.
     let log = std::fs::read_to_string(terminal.path("moved/events.jsonl")).unwrap();
     let first: Value = serde_json::from_str(log.lines().next().unwrap()).unwrap();

@@ -127,7 +127,8 @@ fn asynchronous_aggregation_is_timed() {
     for pair in pairs.windows(2).filter(|pair| pair[0] == "--set" && pair[1] != "--set") {
         args.extend(pair);
     }
-    args.extend(["--only", "fedavg"]);
+    // As many as the buffer waits for, at least.
+    args.extend(["--set", "data.clients=6", "--only", "fedavg"]);
     let text = terminal.succeed(&args).stdout;
     assert!(text.contains("schedule = buffered") && text.contains("whole time"), "{text}");
 }

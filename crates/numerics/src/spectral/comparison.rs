@@ -4,6 +4,7 @@ use super::plan::{Length, Scope, Spectrum};
 use super::{Form, SpectralDivergence};
 use crate::{Layout, NumericsError};
 use core::ops::Range;
+use realfft::num_complex::Complex;
 use realfft::{RealFftPlanner, RealToComplex};
 use std::sync::Arc;
 
@@ -103,8 +104,8 @@ impl SpectralBands {
             values.clear();
             values.extend_from_slice(&parameters[tensor.range.clone()]);
             let n = values.len();
-            bins.resize(n / 2 + 1, Default::default());
-            scratch.resize(tensor.transform.get_scratch_len(), Default::default());
+            bins.resize(n / 2 + 1, Complex::default());
+            scratch.resize(tensor.transform.get_scratch_len(), Complex::default());
             // The lengths are those of the plan, which is all that can be wrong.
             let done = tensor.transform.process_with_scratch(&mut values, &mut bins, &mut scratch);
             let power = |range: &[usize]| {

@@ -131,7 +131,8 @@ mod tests {
             summary: Some(Summary { value: vec![Value::scalar("GM/accuracy", 0.25)] }),
             ..Event::default()
         };
-        let hex: String = event.encode_to_vec().iter().map(|byte| format!("{byte:02x}")).collect();
-        assert_eq!(hex, "09000000000000f83f10032a140a120a0b474d2f6163637572616379150000803e");
+        let hex: Vec<String> =
+            event.encode_to_vec().iter().map(|byte| format!("{byte:02x}")).collect();
+        assert_eq!(hex.concat(), "09000000000000f83f10032a140a120a0b474d2f6163637572616379150000803e");
     }
 }

@@ -63,7 +63,9 @@ pub(super) fn section(page: &mut String, logs: &[RunLog]) {
         let _ = writeln!(page, "<li>{}</li>", text(&note));
     }
     page.push_str("</ul>\n<div class=\"pair\">\n");
-    figures(logs).iter().for_each(|drawing| drawing.show(page));
+    for drawing in figures(logs) {
+        drawing.show(page);
+    }
     page.push_str("</div>\n");
 }
 

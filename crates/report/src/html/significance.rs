@@ -16,7 +16,9 @@ pub(super) fn section(page: &mut String, logs: &[RunLog]) {
     verdicts(page, &found);
     table(page, &found.contests);
     page.push_str("<div class=\"pair\">\n");
-    figures(logs).iter().for_each(|drawing| drawing.show(page));
+    for drawing in figures(logs) {
+        drawing.show(page);
+    }
     page.push_str("</div>\n");
 }
 

@@ -127,7 +127,9 @@ pub(super) fn standings(
     // Where nobody is behind, nobody is ahead.
     if level.len() < rivals.len() {
         let standing = if level.len() == 1 { Standing::Ahead } else { Standing::Level };
-        level.into_iter().for_each(|place| standings[place] = standing);
+        for place in level {
+            standings[place] = standing;
+        }
     }
     standings
 }

@@ -51,7 +51,7 @@ pub fn csv(results: &Results) -> String {
             let _ = writeln!(text, "{begin},wall_seconds,{}", figures.map(number).join(","));
         }
     }
-    for run in results.runs.iter() {
+    for run in &results.runs {
         let Some(steps) = &run.steps else { continue };
         let begin = [&*results.name, &*results.scale, &*steps.network, &*run.method].map(quoted);
         let of = [

@@ -21,7 +21,7 @@ fn run(cell: &[(&str, Value)], method: &str, seed: u64, gm: f64, pm: f64) -> Out
         formant: "0.1.0".into(),
         data: None,
         fingerprint: Some(format!("{method}-{seed}")),
-        metric: Default::default(),
+        metric: formant_runtime::event::Metric::default(),
         scores: Some(Scores {
             gm_best: Some(gm),
             gm_last: Some(gm - 0.01),

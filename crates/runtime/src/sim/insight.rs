@@ -56,7 +56,7 @@ impl Course<'_> {
         &self,
         round: usize,
         generic: &Model,
-        models: BTreeMap<usize, Model>,
+        models: &BTreeMap<usize, Model>,
         with_layers: bool,
         lens: &mut Option<Lens>,
     ) -> Result<Option<Spectra>, RuntimeError> {

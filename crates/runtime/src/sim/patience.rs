@@ -114,7 +114,7 @@ impl Course<'_> {
         let is_over = is_last || patience.is_some_and(|patience| since >= patience);
         let with_layers = round == every || is_over;
         if let Some(spectra) =
-            self.spectra(round, &generic, models, with_layers, &mut drive.lens)?
+            self.spectra(round, &generic, &models, with_layers, &mut drive.lens)?
         {
             recorder.record(&Event::Spectra(spectra))?;
         }

@@ -20,11 +20,14 @@ fn extend(folder: &Folder, plan: &RunPlan) -> Result<Outcome, RuntimeError> {
     sim::extend(plan, folder.path(), &Quiet, &AtomicBool::new(false))
 }
 
+/// GM and PM by round.
+type Scores = BTreeMap<usize, (Option<f64>, Option<f64>)>;
+
 /// What tables and model files have, without what an end between has scored besides.
 #[derive(Debug, PartialEq)]
 struct Told {
     fingerprints: Vec<String>,
-    evaluations: Vec<BTreeMap<usize, (Option<f64>, Option<f64>)>>,
+    evaluations: Vec<Scores>,
     models: Vec<(PathBuf, u64)>,
 }
 
@@ -33,7 +36,7 @@ fn told(folder: &Folder, plan: &RunPlan) -> Told {
     assert!(log.seconds.is_some() && log.methods.len() == plan.methods.len());
     assert_eq!(log.started.rounds, plan.rounds);
     let methods = log.methods.iter();
-    let is_scored = |round: usize| round == plan.rounds || round % plan.evaluation.every == 0;
+    let is_scored = |round: usize| round == plan.rounds || round.is_multiple_of(plan.evaluation.every);
     Told {
         fingerprints: methods
             .clone()

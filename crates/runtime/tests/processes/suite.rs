@@ -85,7 +85,7 @@ fn run(text: &str, on: On) -> (Fate, Vec<Value>) {
     assert_eq!(outcome, Outcome::Complete);
     let left = std::fs::read_dir(folder.file("states")).unwrap();
     let half = left
-        .filter(|entry| entry.as_ref().unwrap().file_name().to_str().unwrap().ends_with(".tmp"));
+        .filter(|entry| entry.as_ref().unwrap().path().extension().is_some_and(|e| e == "tmp"));
     assert_eq!(half.count(), 0, "nothing half written is left");
     (folder.result(), told(&folder))
 }

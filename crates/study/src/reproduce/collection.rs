@@ -81,12 +81,12 @@ impl Reproduction {
         };
         for (flag, words) in [("--only", &request.only), ("--set", &request.set)] {
             for word in words {
-                command += &format!(" {flag} {}", quoted(word));
+                command.extend([" ", flag, " ", &quoted(word)]);
             }
         }
         if !request.seeds.is_empty() {
             let seeds: Vec<String> = request.seeds.iter().map(ToString::to_string).collect();
-            command += &format!(" --seeds {}", seeds.join(","));
+            command.extend([" --seeds ", &seeds.join(",")]);
         }
         if request.data_dir.is_some() {
             command += " --data-dir DIR";

@@ -6,6 +6,12 @@ use crate::quantity::duration;
 use crate::results::groups::{Line, Pick, standings};
 use crate::results::{ClockFigures, Outcome};
 
+/// What is taken of a pair of runs: round and seconds at which each has reached a target.
+type Pick<'p> = &'p dyn Fn(&((usize, f64), (usize, f64))) -> f64;
+
+/// What is taken of a run.
+type Figure<'f> = Box<dyn Fn(&Outcome) -> Option<f64> + 'f>;
+
 /// The axis of the two schedules.
 const SCHEDULE: &str = "federation.schedule";
 const WAITING: &str = "compute-and-wait";
@@ -98,12 +104,12 @@ impl Gain {
             .iter()
             .map(|(slow, fast)| slow.reached(target).zip(fast.reached(target)))
             .collect();
-        let mean = |pick: &dyn Fn(&((usize, f64), (usize, f64))) -> f64| {
+        let mean = |pick: Pick<'_>| {
             Spread::of(&reached.iter().map(|r| r.as_ref().map(pick)).collect::<Vec<_>>())
         };
         let none = Spread { mean: None, deviation: None };
         let any = !reached.is_empty();
-        let mean = |pick: &dyn Fn(&((usize, f64), (usize, f64))) -> f64| {
+        let mean = |pick: Pick<'_>| {
             if any { mean(pick) } else { none }
         };
         let clocks: Vec<&ClockFigures> =
@@ -146,11 +152,11 @@ pub(super) fn by_cell(results: &Results) -> Vec<Table> {
         let targets = results.targets.iter().map(|target| {
             let name = format!("time to PM {:.0} %", target * 100.0);
             let time = |run: &Outcome| run.reached(*target).map(|(_, seconds)| seconds);
-            (name, Box::new(time) as Box<dyn Fn(&Outcome) -> Option<f64> + '_>)
+            (name, Box::new(time) as Figure<'_>)
         });
         let end = |run: &Outcome| run.clock.as_ref().map(|clock| clock.closed);
         let idle = |run: &Outcome| run.clock.as_ref().and_then(|clock| clock.idle);
-        let mut more: Vec<(String, Box<dyn Fn(&Outcome) -> Option<f64> + '_>)> = targets.collect();
+        let mut more: Vec<(String, Figure<'_>)> = targets.collect();
         more.push(("whole time".into(), Box::new(end)));
         for (name, pick) in more {
             head.push(name);
