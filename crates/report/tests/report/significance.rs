@@ -170,7 +170,7 @@ fn reports_of_a_series_are_written_and_say_what_they_cover() {
     let page = std::fs::read_to_string(&written[1]).unwrap();
     assert_eq!(page, html(&logs), "equal logs give equal bytes");
     for part in [
-        "<h2>Who is ahead</h2>",
+        ">Who is ahead</h2>",
         "PM last: SCD is ahead of every other method.",
         "GM last: FedAvg and Ditto cannot be told apart.",
         "class=\"whisker\"",
@@ -185,7 +185,7 @@ fn reports_of_a_series_are_written_and_say_what_they_cover() {
     }
     let page = html_of(&logs[0]);
     assert!(
-        page.contains("<h2>Who is ahead</h2>") && page.contains("clients and the test samples")
+        page.contains(">Who is ahead</h2>") && page.contains("clients and the test samples")
     );
     let alone = [started(vec![method("a", "A", true, true)], 1, 1), evaluated("a", 1, 0.5, 0.5, 1)];
     assert!(!html_of(&log(&alone)).contains("Who is ahead"), "a single method is ahead of nobody");
