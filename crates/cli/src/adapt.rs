@@ -179,6 +179,7 @@ fn own_federation(
     };
     let (dataset, newcomer) = description.own(path, &reading, split, progress)?;
     Ok(Federation {
+        repaired: None,
         dataset: Arc::new(dataset),
         clients: vec![ClientData::default(); others],
         names: None,

@@ -226,7 +226,8 @@ pub fn newcomer_svg(entries: &[NewcomerEntry], metric: Metric) -> Option<String>
         let size = plot.split("viewBox=\"0 0 ").nth(1)?.split('"').next()?;
         let (wide, high) = size.split_once(' ')?;
         let (wide, high): (f64, f64) = (wide.parse().ok()?, high.parse().ok()?);
-        let placed = standalone(&plot).replacen("<svg ", &format!("<svg y=\"{:.0}\" ", top + 26.0), 1);
+        let placed =
+            standalone(&plot).replacen("<svg ", &format!("<svg y=\"{:.0}\" ", top + 26.0), 1);
         let _ = writeln!(
             body,
             "<text x=\"12\" y=\"{:.0}\" font-family=\"sans-serif\" font-size=\"13\">{}</text>{placed}",

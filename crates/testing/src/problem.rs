@@ -1,7 +1,8 @@
 //! A tiny real problem: five clients with digits of different classes.
 
 use formant_data::{
-    Dataset, Federation, Images, Newcomers, Normalisation, Partition, PartitionPlan, Repair, Samples,
+    Dataset, Federation, Images, Newcomers, Normalisation, Partition, PartitionPlan, Repair,
+    Samples,
 };
 use formant_experiment::Experiment;
 use formant_federation::Schedule;

@@ -1,6 +1,6 @@
 //! A run with all that its report shows, for JSON.
 
-use formant_runtime::event::{ClientSize, Detailed, Division, Ready, Spectra};
+use formant_runtime::event::{ClientSize, Detailed, Division, Metric, Ready, Spectra};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -134,7 +134,7 @@ pub fn record(log: &RunLog) -> Record<'_> {
             network: &run.network,
             parameters: run.parameters,
             split: &run.split,
-            metrics: run.metrics.iter().map(|metric| metric.word()).collect(),
+            metrics: run.metrics.iter().map(Metric::word).collect(),
             global_test: run.global_test,
             rounds: run.rounds,
             config: &run.config,

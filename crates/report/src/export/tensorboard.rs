@@ -98,7 +98,7 @@ mod tests {
         let mut texts = Vec::new();
         for event in &events[1..] {
             let value = &event.summary.as_ref().unwrap().value[0];
-            match value.simple_value {
+            match value.number {
                 Some(figure) => scalars.push((event.step, event.wall_time, &*value.tag, figure)),
                 None => texts.push(&*value.tag),
             }

@@ -6,6 +6,7 @@ use super::drawing::scrolling;
 use super::{headings, swatch, text};
 use crate::quantity::counted;
 use crate::scoreboard::{FIGURES, FURTHER_READING, Figure, Scoreboard, first_heading, reading};
+use crate::seeds::notes as seed_notes;
 use crate::{RunLog, SeedRow, Spread, over_seeds, rows};
 
 /// The table by the first metric, that of the others, and the notes.
@@ -21,7 +22,9 @@ pub(super) fn section(page: &mut String, logs: &[RunLog]) {
              values and batches, and of the division of the data unless data.seed holds it fixed.</p>"
         );
         scrolling(page, "wide", "Results over seeds", &over_seeds_table(&seeds, &board));
-        notes(page, &board);
+        // Of the first run's notes, those about parentheses hold for all.
+        let asides = board.notes.iter().filter(|note| note.starts_with('(')).cloned();
+        notes(page, &asides.chain(seed_notes(&seeds)).collect::<Vec<_>>());
         return;
     }
     page.push_str("</p>\n");
@@ -40,13 +43,13 @@ pub(super) fn section(page: &mut String, logs: &[RunLog]) {
     table.push_str("</tbody>\n</table>");
     scrolling(page, "wide", "Results", &table);
     further(page, &board);
-    notes(page, &board);
+    notes(page, &board.notes);
 }
 
-fn notes(page: &mut String, board: &Scoreboard) {
-    if !board.notes.is_empty() {
+fn notes(page: &mut String, notes: &[String]) {
+    if !notes.is_empty() {
         page.push_str("<ul class=\"notes\">\n");
-        for note in &board.notes {
+        for note in notes {
             let _ = writeln!(page, "<li>{}</li>", text(note));
         }
         page.push_str("</ul>\n");
@@ -66,7 +69,7 @@ fn over_seeds_table(rows: &[SeedRow], board: &Scoreboard) -> String {
     for (slot, row) in rows.iter().enumerate() {
         let [gm_best, gm_last, pm_best] = [row.gm_best, row.gm_last, row.pm_best];
         let figures = [gm_best, gm_last, pm_best, row.pm_last, row.worst_decile_last];
-        spreads(&mut table, (slot, row), board, figures);
+        means(&mut table, (slot, row), board, figures, true);
     }
     let metrics = rows.first().map(|row| row.further.iter().map(|further| further.metric));
     for (place, metric) in metrics.into_iter().flatten().enumerate() {
@@ -75,30 +78,25 @@ fn over_seeds_table(rows: &[SeedRow], board: &Scoreboard) -> String {
             let by = &row.further[place];
             let [gm_best, gm_last, pm_best] = [by.gm_best, by.gm_last, by.pm_best];
             let figures = [gm_best, gm_last, pm_best, by.pm_last, by.worst_decile_last];
-            spreads(&mut table, (slot, row), board, figures);
+            means(&mut table, (slot, row), board, figures, false);
         }
     }
     table.push_str("</tbody>\n</table>");
     table
 }
 
-fn spreads(
+fn means(
     table: &mut String,
     (slot, row): (usize, &SeedRow),
     board: &Scoreboard,
-    figures: [Spread; 5],
+    spreads: [Spread; 5],
+    ranked: bool,
 ) {
     let name = board.entries.get(slot).map_or(&row.title, |entry| &entry.name);
     let _ = write!(table, "<tr><th scope=\"row\">{}{}</th>", swatch(slot), text(name));
-    for (column, figure) in figures.into_iter().enumerate() {
-        let own = if column < 2 { row.generic } else { row.personal };
-        let shown = figure.text();
-        let _ = if own {
-            write!(table, "<td>{shown}</td>")
-        } else {
-            write!(table, "<td class=\"aside\">({shown})</td>")
-        };
-    }
+    let cell = |(column, figure)| row.cell(figure, column, ranked);
+    let cells: Vec<Figure> = spreads.into_iter().enumerate().map(cell).collect();
+    figures(table, &cells);
     table.push_str("</tr>\n");
 }
 

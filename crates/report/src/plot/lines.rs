@@ -9,7 +9,7 @@ use super::{COLOURS, HALF, colour, label_width, open};
 use crate::html::text;
 use crate::quantity::{percent, shortened};
 
-const LEFT: f64 = 50.0;
+const LEFT: f64 = 58.0;
 const TOP: f64 = 14.0;
 const BOTTOM: f64 = 46.0;
 const LABEL_GAP: f64 = 15.0;
@@ -63,6 +63,8 @@ pub(crate) fn lines(says: &str, axes: &Axes<'_>, curves: &[Curve]) -> Option<Str
     let labels: Vec<String> = curves.iter().map(|curve| label(curve, letters)).collect();
     let margin = labels.iter().map(|label| label_width(label)).fold(40.0, f64::max) + BESIDE + 4.0;
     let (right, base) = (HALF - margin, height - BOTTOM);
+    // Time and traffic begin at nothing, so that their ratios can be seen; rounds where the curves do.
+    let first = if axes.whole { first } else { first.min(0.0) };
     let x = Scale::linear(first, last, LEFT, right);
     let y = vertical(axes.measure, &curves, base);
 

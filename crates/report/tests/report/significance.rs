@@ -2,8 +2,8 @@
 
 use crate::synthetic::{evaluated, failed, finished, log, method, round, started};
 use formant_report::{
-    Comparison, ReportError, RunLog, Standing, Which, compare, comparison_table, covers, html, html_of,
-    over_seeds, rows, seed_table, series_markdown, significance, write_series_reports,
+    Comparison, ReportError, RunLog, Standing, Which, compare, comparison_table, covers, html,
+    html_of, over_seeds, rows, seed_table, series_markdown, significance, write_series_reports,
 };
 use formant_runtime::event::Event;
 use serde_json::json;
@@ -184,9 +184,7 @@ fn reports_of_a_series_are_written_and_say_what_they_cover() {
         assert!(text.contains(part), "{part}\n{text}");
     }
     let page = html_of(&logs[0]);
-    assert!(
-        page.contains(">Who is ahead</h2>") && page.contains("clients and the test samples")
-    );
+    assert!(page.contains(">Who is ahead</h2>") && page.contains("clients and the test samples"));
     let alone = [started(vec![method("a", "A", true, true)], 1, 1), evaluated("a", 1, 0.5, 0.5, 1)];
     assert!(!html_of(&log(&alone)).contains("Who is ahead"), "a single method is ahead of nobody");
 }

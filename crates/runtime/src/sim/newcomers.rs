@@ -26,8 +26,14 @@ impl Course<'_> {
         let model: Cow<'_, Model> = match method.global_model(&drive.server)? {
             Some(model) => model,
             None => {
-                let look =
-                    Look { round: end.round, broadcast: &broadcast, mean: true, folder: None };
+                let look = Look {
+                    round: end.round,
+                    broadcast: &broadcast,
+                    mean: true,
+                    folder: None,
+                    answers: false,
+                    models: 0,
+                };
                 Cow::Owned(drive.executor.score_personal(&look)?.mean.unwrap_or_default())
             }
         };

@@ -3,7 +3,8 @@
 use crate::standard::{case, cases, plan_of};
 use formant_data::Newcomers;
 use formant_methods::Newcomer;
-use formant_runtime::event::{Adapted, Approach, Event, PersonalScore};
+use formant_numerics::{Model, Part};
+use formant_runtime::event::{Adapted, Approach, Event};
 use formant_runtime::executor::{Adaptation, Adapting, Executor, Held, Start, Threads};
 use formant_runtime::sim::Outcome;
 use formant_runtime::{Legacy, Room, RunPlan};
@@ -104,15 +105,20 @@ fn after_no_epoch_fine_tuning_is_the_generic_model() {
     });
     let accuracies: Vec<_> = figures.iter().map(|f| f.values().next().copied()).collect();
     assert_eq!(found[0].epochs[0].per_client, accuracies);
-    assert_ne!(found[0].epochs[2], found[0].epochs[0], "two epochs have changed nothing");
+    for (epochs, same) in [(0, true), (2, false)] {
+        for newcomer in again(&folder, &plan, epochs, true) {
+            assert_eq!(newcomer.fine_tuned.model.as_ref() == Some(&model), same, "{epochs} epochs");
+        }
+    }
 }
 
-/// The approaches of a method's newcomers.
-fn approaches(method: &str) -> [Option<Vec<PersonalScore>>; 2] {
+/// The models of a method's newcomers after some epochs: fine-tuned, and by its own rule.
+fn models(method: &str, epochs: usize) -> Vec<(Model, Model)> {
+    let plan = case(method, DENSE).plan_with(joined);
     let folder = Folder::new();
-    folder.run(&case(method, DENSE).plan_with(joined)).unwrap();
-    let found = adapted(&folder);
-    [Approach::FineTuning, Approach::Own].map(|way| by(&found, way).map(|a| a.epochs.clone()))
+    folder.run(&plan).unwrap();
+    let models = again(&folder, &plan, epochs, true).into_iter();
+    models.map(|of| (of.fine_tuned.model.unwrap(), of.own.unwrap().model.unwrap())).collect()
 }
 
 #[test]
@@ -122,13 +128,32 @@ fn a_rule_that_comes_to_the_same_gives_the_same() {
         "name = \"ditto\"\nlambda = 0\nallow_degenerate = true",
         "name = \"scd\"\nlambda_p = 0\nlambda_g = 0\nallow_degenerate = true",
     ] {
-        let [fine_tuned, own] = approaches(method);
-        assert_eq!(own, fine_tuned, "{method}");
-        assert!(own.is_some());
+        for (fine_tuned, own) in models(method, 2) {
+            assert_eq!(own, fine_tuned, "{method}");
+        }
     }
-    let [fine_tuned, own] = approaches("name = \"ditto\"\nlambda = 5");
-    assert_eq!(own.as_ref().unwrap()[0], fine_tuned.as_ref().unwrap()[0], "both begin with w");
-    assert_ne!(own, fine_tuned);
+    for method in ["name = \"ditto\"\nlambda = 0.5", "name = \"scd\""] {
+        assert!(models(method, 0).iter().all(|(tuned, own)| tuned == own), "both begin with w");
+        assert!(models(method, 1).iter().all(|(tuned, own)| tuned != own), "{method}");
+    }
+}
+
+#[test]
+fn a_newcomer_of_local_trains_alone() {
+    let plan = case("name = \"local\"", DENSE).plan_with(joined);
+    for (mean, own) in models("name = \"local\"", 0) {
+        assert_eq!(own, plan.init());
+        assert_ne!(mean, own);
+    }
+    // Whatever the others hold: it is not theirs.
+    let fewer = case("name = \"local\"", DENSE).plan_with(|plan| {
+        joined(plan);
+        plan.federation.clients[0].train.truncate(3);
+    });
+    let folder = Folder::new();
+    folder.run(&fewer).unwrap();
+    let own = again(&folder, &fewer, 2, true).into_iter().map(|of| of.own.unwrap().model.unwrap());
+    assert!(own.eq(models("name = \"local\"", 2).into_iter().map(|(_, own)| own)));
 }
 
 #[test]
@@ -170,7 +195,7 @@ fn a_part_leaves_the_rest_as_it_came() {
     let folder = Folder::new();
     folder.run(&plan).unwrap();
     let network = plan.engine.network();
-    let head = network.layout().range(formant_numerics::Part::Head);
+    let head = network.layout().range(Part::Head);
     let got = Legacy::read(&plan, 0, folder.path()).unwrap().broadcast.unwrap();
     let got = plan.methods[0].method.broadcast_vectors(&got).unwrap()[0].to_vec();
     for newcomer in again(&folder, &plan, 2, true) {
@@ -202,7 +227,10 @@ fn a_newcomer_that_diverges_is_counted_and_keeps_what_it_had() {
 
 #[test]
 fn a_method_that_was_stopped_has_nothing_to_give() {
-    let plan = case("name = \"fedavg\"\ntrain = { learning_rate = 1e30 }", DENSE).plan_with(joined);
+    let plan = case("name = \"fedavg\"", DENSE).plan_with(|plan| {
+        joined(plan);
+        plan.methods[0].shared.base.optimiser.learning_rate = 1e30;
+    });
     let folder = Folder::new();
     folder.run(&plan).unwrap();
     assert!(adapted(&folder).is_empty());

@@ -27,8 +27,9 @@ pub(crate) struct Summary {
 pub(crate) struct Value {
     #[prost(string, tag = "1")]
     pub(crate) tag: String,
+    /// `simple_value` in TensorFlow's words.
     #[prost(float, optional, tag = "2")]
-    pub(crate) simple_value: Option<f32>,
+    pub(crate) number: Option<f32>,
     #[prost(message, optional, tag = "8")]
     pub(crate) tensor: Option<Tensor>,
     #[prost(message, optional, tag = "9")]
@@ -77,7 +78,7 @@ const STRING: i32 = 7;
 impl Value {
     /// A scalar; TensorBoard keeps these in single precision.
     pub(super) fn scalar(tag: &str, value: f64) -> Self {
-        Self { tag: tag.to_owned(), simple_value: Some(value as f32), ..Self::default() }
+        Self { tag: tag.to_owned(), number: Some(value as f32), ..Self::default() }
     }
 
     /// A text in Markdown.

@@ -113,7 +113,11 @@ pub(super) fn written(value: &Value) -> String {
         Value::String(text) => text.clone(),
         Value::Number(number) => match number.as_u64() {
             Some(whole) if whole >= 10_000 => count(whole),
-            _ => number.to_string(),
+            _ => match number.as_f64() {
+                Some(tiny) if tiny != 0.0 && tiny.abs() < 1e-4 => format!("{tiny:e}"),
+                Some(plain) => plain.to_string(),
+                None => number.to_string(),
+            },
         },
         Value::Array(values) => values.iter().map(written).collect::<Vec<_>>().join(", "),
         Value::Object(map) => {

@@ -9,8 +9,7 @@ use super::client::Client;
 use super::newcomer::Newcomer;
 use super::{
     Adaptation, Adapting, Answer, Executor, Figures, GlobalSet, Held, JobRecord, Look, MeanModel,
-    OwnScores,
-    PersonalScores, Start, Step, Take, Wave, Written,
+    OwnScores, PersonalScores, Start, Step, Take, Wave, Written,
 };
 use crate::store::{Background, ClientStore, Sender, Stored};
 use crate::sync::lock;
