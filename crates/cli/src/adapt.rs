@@ -12,7 +12,7 @@ use formant_methods::Zoo;
 use formant_methods::schema::suggest;
 use formant_model::folder::{self, GENERIC, MODELS};
 use formant_model::{Role, encode, read_card};
-use formant_numerics::Model;
+use formant_numerics::{Model, Pulse};
 use formant_report::{NewcomerEntry, NewcomerRow, RunLog, newcomer_svg, newcomer_table};
 use formant_runtime::event::Approach;
 use formant_runtime::executor::{Adaptation, Adapting, Executor, Threads};
@@ -211,6 +211,7 @@ fn outcomes(
                 epochs,
                 keep: args.save.is_some(),
                 done: &done,
+                pulse: Pulse::NONE,
             };
             let found = threads.adapt(&asked)?;
             let rows = plan.adapted(method, legacy.round, &found);

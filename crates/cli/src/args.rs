@@ -120,7 +120,9 @@ Examples:
   formant run --method scd --set method.lambda_p=3 --set rounds=20
   formant run --seeds 5                     five seeds, mean ± deviation, who is ahead
   formant run --json --quiet > result.json
-  formant run --resume runs/quickstart-20260101-120000")]
+  formant run --resume runs/quickstart-20260101-120000
+  formant run --resume runs/mine --set rounds=60        a finished run, with more rounds
+  formant run --resume runs/mine --add-method ditto     a finished run, with another method")]
 pub(crate) struct RunArgs {
     #[command(flatten)]
     pub(crate) experiment: ExperimentArgs,
@@ -132,9 +134,13 @@ pub(crate) struct RunArgs {
     /// Run folder, new or empty [default: runs/NAME-TIME]
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
-    /// Go on with an interrupted run, or with several seeds; the experiment is taken from the folder
-    #[arg(long, value_name = "RUN_DIR", conflicts_with_all = ["experiment", "set", "methods", "seed", "data_dir", "out"])]
+    /// Go on with an interrupted run or with several seeds, or extend a finished run by --set rounds=N and
+    /// --add-method; the experiment is taken from the folder
+    #[arg(long, value_name = "RUN_DIR", conflicts_with_all = ["experiment", "methods", "seed", "data_dir", "out"])]
     pub(crate) resume: Option<PathBuf>,
+    /// With --resume: run this method of the zoo as well (repeatable)
+    #[arg(long, value_name = "NAME", requires = "resume")]
+    pub(crate) add_method: Vec<String>,
     /// Print the result as JSON on standard output
     #[arg(long)]
     pub(crate) json: bool,

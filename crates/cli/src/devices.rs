@@ -2,6 +2,7 @@
 
 use crate::args::DevicesArgs;
 use crate::output::{markdown_table, print, print_json};
+use crate::progress::{NowAndThen, Ticker, left, lock};
 use crate::run::experiment;
 use formant_experiment::Override;
 use formant_methods::Zoo;
@@ -11,16 +12,18 @@ use formant_study::{DeviceFigures, Effort, Observer, PLAIN, measure};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::fmt::Write as _;
 use std::process::ExitCode;
-use std::time::Duration;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 pub(crate) fn devices(args: &DevicesArgs, zoo: &Zoo) -> anyhow::Result<ExitCode> {
     let effort = Effort::new(args.seconds, args.slowdown)?;
     // Rules that need a clock are no reason not to measure one.
     let any_speed = Override::new(&["devices", "samples_per_second"], 1.0);
     let plan = experiment(&args.experiment, &[any_speed], zoo)?.plan()?;
-    let bar = LapBar::new(effort.total(&plan), args.quiet);
-    let figures = measure(&plan, effort, &bar)?;
-    bar.0.finish_and_clear();
+    let bar = LapBar::new(&plan, effort, args.quiet);
+    let figures = measure(&plan, effort, &bar);
+    bar.clear();
+    let figures = figures?;
     if args.json {
         print_json(&figures)?;
     } else {
@@ -29,28 +32,73 @@ pub(crate) fn devices(args: &DevicesArgs, zoo: &Zoo) -> anyhow::Result<ExitCode>
     Ok(ExitCode::SUCCESS)
 }
 
-/// A bar over the time that measuring is to take.
-struct LapBar(ProgressBar);
+/// A bar over the time that measuring will take.
+struct LapBar<'a> {
+    shown: Arc<Mutex<Shown>>,
+    plan: &'a RunPlan,
+    effort: Effort,
+    /// Absent when quiet.
+    ticker: Option<Ticker>,
+}
 
-impl LapBar {
-    fn new(total: Duration, quiet: bool) -> Self {
-        let target =
-            if quiet { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
-        let bar = ProgressBar::with_draw_target(Some(total.as_millis() as u64), target);
-        if let Ok(style) = ProgressStyle::with_template("measuring {bar:28.cyan/dim} {msg}") {
-            bar.set_style(style.progress_chars("━━─"));
+struct Shown {
+    bar: ProgressBar,
+    started: Instant,
+    total: Duration,
+    laps: usize,
+    lap: String,
+    lines: NowAndThen,
+}
+
+impl Shown {
+    fn show(&mut self) {
+        let elapsed = self.started.elapsed();
+        let rest = self.total.checked_sub(elapsed).filter(|rest| !rest.is_zero());
+        let text = format!("{}  {}", left(rest), self.lap);
+        // The end comes with the last lap, and not when time is up.
+        let most = self.total.mul_f64(0.99);
+        self.bar.set_length(self.total.as_millis() as u64);
+        self.bar.set_position(elapsed.min(most).as_millis() as u64);
+        self.bar.set_message(text.clone());
+        if self.bar.is_hidden() && self.lines.is_due(elapsed) {
+            eprintln!("measuring  {text}");
         }
-        Self(bar)
     }
 }
 
-impl Observer for LapBar {
+impl<'a> LapBar<'a> {
+    fn new(plan: &'a RunPlan, effort: Effort, quiet: bool) -> Self {
+        let target =
+            if quiet { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
+        let total = effort.total(plan);
+        let bar = ProgressBar::with_draw_target(Some(total.as_millis() as u64), target);
+        if let Ok(style) = ProgressStyle::with_template("measuring {bar:28.cyan/dim} {wide_msg}") {
+            bar.set_style(style.progress_chars("━━─"));
+        }
+        let (started, lap, lines) = (Instant::now(), String::new(), NowAndThen::default());
+        let shown = Shown { bar, started, total, laps: 0, lap, lines };
+        let shown = Arc::new(Mutex::new(shown));
+        let ticking = shown.clone();
+        let ticker = (!quiet).then(|| Ticker::start(move || lock(&ticking).show()));
+        Self { shown, plan, effort, ticker }
+    }
+
+    /// Takes the bar away.
+    fn clear(self) {
+        drop(self.ticker);
+        lock(&self.shown).bar.finish_and_clear();
+    }
+}
+
+impl Observer for LapBar<'_> {
     fn lap_started(&self, method: &str, lap: usize) {
-        self.0.set_message(format!("{method}, lap {lap}"));
+        lock(&self.shown).lap = format!("{method}, lap {lap}");
     }
 
     fn lap_done(&self, elapsed: Duration) {
-        self.0.set_position(elapsed.as_millis() as u64);
+        let mut shown = lock(&self.shown);
+        shown.laps += 1;
+        shown.total = self.effort.forecast(self.plan, shown.laps, elapsed);
     }
 }
 

@@ -64,8 +64,11 @@ pub(crate) fn finished_experiment(
     overrides: &[Override],
     zoo: &Zoo,
 ) -> anyhow::Result<Experiment> {
-    let experiment = experiment_of(run_dir, overrides, zoo)?;
-    if Checkpoint::read(run_dir)?.is_none_or(|c| c.method < experiment.methods.len()) {
+    let path = experiment_file(run_dir)?;
+    let experiment =
+        Experiment::read(&path, overrides, zoo).with_context(|| path.display().to_string())?;
+    let is_complete = |at: Checkpoint| at.is_complete(experiment.methods.len(), experiment.rounds);
+    if !Checkpoint::read(run_dir)?.is_some_and(is_complete) {
         bail!(
             "the run in {} has not ended\nhint: go on with it by `formant run --resume {}`",
             run_dir.display(),
@@ -75,21 +78,8 @@ pub(crate) fn finished_experiment(
     Ok(experiment)
 }
 
-/// The experiment of a run that is to go on.
-pub(crate) fn resumed_experiment(
-    run_dir: &Path,
-    overrides: &[Override],
-    zoo: &Zoo,
-) -> anyhow::Result<Experiment> {
-    let experiment = experiment_of(run_dir, overrides, zoo)?;
-    // Asked here already, because reading the data may take long.
-    if Checkpoint::read(run_dir)?.is_some_and(|c| c.method >= experiment.methods.len()) {
-        return Err(RuntimeError::Complete { path: run_dir.into() }.into());
-    }
-    Ok(experiment)
-}
-
-fn experiment_of(run_dir: &Path, overrides: &[Override], zoo: &Zoo) -> anyhow::Result<Experiment> {
+/// The experiment file of a run.
+pub(crate) fn experiment_file(run_dir: &Path) -> anyhow::Result<PathBuf> {
     let path = run_dir.join(EXPERIMENT_FILE);
     if !path.exists() {
         bail!(
@@ -97,7 +87,7 @@ fn experiment_of(run_dir: &Path, overrides: &[Override], zoo: &Zoo) -> anyhow::R
             run_dir.display()
         );
     }
-    Experiment::read(&path, overrides, zoo).with_context(|| path.display().to_string())
+    Ok(path)
 }
 
 fn holds_a_run(folder: &Path) -> anyhow::Error {
@@ -151,7 +141,8 @@ mod tests {
         let out = parent.path().join("deep/run");
         check_unused(&out).unwrap();
         assert_eq!(claim(Some(out.clone()), &experiment).unwrap(), out);
-        assert_eq!(resumed_experiment(&out, &[], &Zoo::standard()).unwrap(), experiment);
+        let file = experiment_file(&out).unwrap();
+        assert_eq!(Experiment::read(&file, &[], &Zoo::standard()).unwrap(), experiment);
         let again = claim(Some(out.clone()), &experiment).unwrap_err();
         assert!(again.to_string().contains("holds a run already"), "{again}");
         assert!(check_unused(&out).is_err() && check_unused(parent.path()).is_err());

@@ -1,4 +1,4 @@
-//! Ctrl-C: the first asks for a clean stop, the second stops at once.
+//! Ctrl-C: the first asks for a stop at a batch, the second stops at once.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,9 +12,7 @@ pub(crate) fn stop_flag() -> anyhow::Result<Arc<AtomicBool>> {
             eprintln!("\nstopped at once; the run can be resumed from its last checkpoint");
             std::process::exit(130);
         }
-        eprintln!(
-            "\nfinishing the round, then writing a checkpoint (Ctrl-C again to stop at once)"
-        );
+        eprintln!("\nstopping with the batches under way (Ctrl-C again to stop at once)");
     })?;
     Ok(flag)
 }

@@ -27,6 +27,7 @@ mod devices;
 mod evaluate;
 mod export_model;
 mod exporting;
+mod extension;
 mod folder;
 mod interrupt;
 mod join;

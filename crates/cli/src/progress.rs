@@ -1,89 +1,260 @@
-//! Progress: a bar per method with round, GM, PM and time left, and a plain one for other work.
+//! Progress: a bar per method with round, GM, PM and time left, a line for all of them, and plain bars for other
+//! work.
 
-use formant_runtime::Observer;
-use formant_runtime::event::{Event, Metric};
+mod line;
+mod simple;
+mod ticker;
+
+pub(crate) use line::{left, short};
+pub(crate) use simple::{ByteBar, LateBar};
+pub(crate) use ticker::{NowAndThen, Ticker};
+
+use formant_runtime::event::{Event, Metric, RunStarted};
+use formant_runtime::{Forecast, Observer, Parts, Progress};
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
-use std::collections::HashMap;
+use line::{Line, wrapped};
 use std::io::IsTerminal;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Bars on a terminal; a line per finished method elsewhere; nothing when quiet.
+/// Steps of a bar.
+const STEPS: u64 = 1_000;
+
+/// Bars on a terminal; a line now and then and one per finished method elsewhere; nothing when quiet.
 pub(crate) struct Bars {
+    screen: Arc<Screen>,
+    /// Goes first, so that nothing is drawn behind whoever prints next.
+    ticker: Option<Ticker>,
+}
+
+/// What is drawn, and where.
+struct Screen {
     multi: MultiProgress,
-    style: ProgressStyle,
     state: Mutex<State>,
-    plain: bool,
-    quiet: bool,
+    is_terminal: bool,
 }
 
 #[derive(Default)]
 struct State {
-    rounds: u64,
+    rounds: usize,
     width: usize,
-    titles: HashMap<String, String>,
+    titles: Vec<(String, String)>,
+    /// The method under way: its label, its round and its bar.
+    method: String,
+    round: usize,
     bar: Option<ProgressBar>,
+    /// The method that has ended last.
+    ended: String,
+    /// The line below all bars, if there is more than one to come.
+    total: Option<ProgressBar>,
     scores: String,
     /// What they are by.
     metric: Metric,
     /// Printed with the first event: a run that is refused has none.
     introduction: Option<String>,
+    watch: Option<Watch>,
+    parts: Option<Arc<Mutex<Parts>>>,
+    lines: NowAndThen,
 }
 
-/// Steps of the bar within a round, so that a long round moves too.
-const STEPS: u64 = 1_000;
+/// A run under way and how long it will still take.
+pub(crate) struct Watch {
+    started: Instant,
+    progress: Arc<Progress>,
+    forecast: Forecast,
+}
 
-impl Bars {
-    pub(crate) fn new(quiet: bool) -> Self {
-        let terminal = std::io::stderr().is_terminal();
-        let target =
-            if quiet { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
-        let template = "{prefix} {bar:28.cyan/dim} {msg}";
-        let style = ProgressStyle::with_template(template)
-            .unwrap_or_else(|_| ProgressStyle::default_bar())
-            .progress_chars("━━─");
-        Self {
-            multi: MultiProgress::with_draw_target(target),
-            style,
-            state: Mutex::default(),
-            plain: !terminal,
-            quiet,
-        }
+impl Watch {
+    pub(crate) fn new(progress: &Arc<Progress>) -> Self {
+        let forecast = Forecast::new(progress.workload().clone());
+        let mut watch = Self { started: Instant::now(), progress: progress.clone(), forecast };
+        watch.look();
+        watch
     }
 
-    fn with_state(&self, change: impl FnOnce(&mut State)) {
-        change(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner));
+    /// Looks how far it is.
+    pub(crate) fn look(&mut self) {
+        self.forecast.observe(self.started.elapsed(), &self.progress.position());
+    }
+
+    pub(crate) fn elapsed(&self) -> Duration {
+        self.started.elapsed()
+    }
+
+    pub(crate) fn forecast(&self) -> &Forecast {
+        &self.forecast
+    }
+
+    /// Share of the method's samples that are trained.
+    fn share_of_method(&self) -> f64 {
+        let at = self.progress.position();
+        let Some(work) = self.progress.workload().methods.get(at.method) else { return 1.0 };
+        let open = work
+            .rounds
+            .get(at.rounds)
+            .map_or(0.0, |round| (at.trained as f64 / (*round).max(1) as f64).min(1.0));
+        (at.rounds as f64 + open) / work.rounds.len().max(1) as f64
+    }
+}
+
+impl Bars {
+    /// Bars for one run.
+    pub(crate) fn new(quiet: bool) -> Self {
+        Self::start(quiet, None)
+    }
+
+    /// Bars for one of several runs that follow each other: the total line then says which part it is, and how long
+    /// all of them will take. The part ends with the run; whoever finds one that was done before skips it.
+    pub(crate) fn part_of(quiet: bool, parts: &Arc<Mutex<Parts>>) -> Self {
+        Self::start(quiet, Some(parts.clone()))
+    }
+
+    fn start(quiet: bool, parts: Option<Arc<Mutex<Parts>>>) -> Self {
+        let target =
+            if quiet { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
+        let screen = Arc::new(Screen {
+            multi: MultiProgress::with_draw_target(target),
+            state: Mutex::new(State { parts, ..State::default() }),
+            is_terminal: std::io::stderr().is_terminal(),
+        });
+        let ticking = screen.clone();
+        let ticker = (!quiet).then(|| Ticker::start(move || ticking.tick()));
+        Self { screen, ticker }
     }
 
     /// Names the methods, also of a run that is resumed and whose header is not recorded again.
-    pub(crate) fn announce(
-        &self,
-        header: &formant_runtime::event::RunStarted,
-        introduction: String,
-    ) {
-        self.with_state(|state| {
-            state.introduction = Some(introduction);
-            state.rounds = header.rounds as u64;
-            state.metric = header.metrics.first();
-            state.titles =
-                header.methods.iter().map(|m| (m.label.clone(), m.title.clone())).collect();
-            state.width = state.titles.values().map(|t| t.chars().count()).max().unwrap_or(0);
-        });
+    pub(crate) fn announce(&self, header: &RunStarted, introduction: String) {
+        let mut state = self.screen.state();
+        state.introduction = Some(introduction);
+        state.rounds = header.rounds;
+        state.metric = header.metrics.first();
+        state.titles = header.methods.iter().map(|m| (m.label.clone(), m.title.clone())).collect();
+        let widest = state.titles.iter().map(|(_, title)| title.chars().count()).max();
+        // As wide as the word in front of the last line.
+        state.width = widest.unwrap_or(0).max(if state.has_total() { 5 } else { 0 });
+    }
+}
+
+impl State {
+    /// Whether there is more to come than the method under way.
+    fn has_total(&self) -> bool {
+        self.titles.len() > 1 || self.parts.is_some()
     }
 
-    fn start(&self, state: &mut State, method: &str) {
-        let bar = self.multi.add(ProgressBar::new(state.rounds * STEPS));
-        let title = state.titles.get(method).map_or(method, String::as_str);
-        bar.set_style(self.style.clone());
-        bar.set_prefix(format!("{title:width$}", width = state.width));
-        state.scores.clear();
-        state.bar = Some(bar);
+    fn title(&self) -> &str {
+        let known = self.titles.iter().find(|(label, _)| *label == self.method);
+        known.map_or(&self.method, |(_, title)| title)
     }
 
-    fn show(state: &State, round: usize) {
+    /// What the method under way says.
+    fn line(&self, time: String) -> Line {
+        Line {
+            title: self.title().into(),
+            width: self.width,
+            count: format!("{:>4}/{}", self.round, self.rounds),
+            scores: self.scores.clone(),
+            time,
+        }
+    }
+
+    /// What is said of all methods and parts.
+    fn total(&self) -> Option<(Line, f64)> {
+        let watch = self.watch.as_ref().filter(|_| self.has_total())?;
+        let (mut elapsed, mut rest) = (watch.elapsed(), watch.forecast().remaining());
+        let mut share = watch.forecast().share();
+        let mut part = String::new();
+        if let Some(parts) = &self.parts {
+            let parts = lock(parts);
+            rest = parts.remaining(elapsed, rest);
+            elapsed += parts.elapsed();
+            let (current, count) = (parts.current(), parts.count().max(1));
+            part = format!("part {} of {count}, ", (current + 1).min(count));
+            share = match rest {
+                Some(rest) => {
+                    let (so_far, rest) = (elapsed.as_secs_f64(), rest.as_secs_f64());
+                    so_far / (so_far + rest).max(f64::MIN_POSITIVE)
+                }
+                None => (current as f64 + share) / count as f64,
+            };
+        }
+        let line = Line {
+            title: "total".into(),
+            width: self.width,
+            count: format!("{:>4} %", (100.0 * share).floor()),
+            scores: format!("  {part}{} so far,", short(elapsed)),
+            time: left(rest),
+        };
+        Some((line, share))
+    }
+}
+
+impl Screen {
+    fn state(&self) -> MutexGuard<'_, State> {
+        lock(&self.state)
+    }
+
+    /// Shows how far it is, whatever has happened.
+    fn tick(&self) {
+        let mut state = self.state();
+        let Some(watch) = &mut state.watch else { return };
+        watch.look();
+        let at = watch.progress.position();
+        // A run that goes on in the middle of a round opens none.
+        if state.bar.is_none()
+            && let Some((label, _)) = state.titles.get(at.method).cloned()
+            && label != state.ended
+        {
+            self.begin(&mut state, &label);
+            state.round = (at.rounds + 1).min(state.rounds);
+        }
+        if self.is_terminal {
+            self.draw(&state);
+        } else {
+            self.write_now_and_then(&mut state);
+        }
+    }
+
+    fn draw(&self, state: &State) {
+        let Some(watch) = &state.watch else { return };
         if let Some(bar) = &state.bar {
-            let left = short(bar.eta());
-            bar.set_message(format!("{round:>4}/{}{}  {left} left", state.rounds, state.scores));
+            let line = state.line(left(watch.forecast().remaining_of_method()));
+            put(bar, &line, watch.share_of_method());
+        }
+        if let (Some(bar), Some((line, share))) = (&state.total, state.total()) {
+            put(bar, &line, share);
+        }
+    }
+
+    fn write_now_and_then(&self, state: &mut State) {
+        let Some(watch) = &state.watch else { return };
+        let (elapsed, rest) = (watch.elapsed(), watch.forecast().remaining_of_method());
+        if state.method.is_empty() || !state.lines.is_due(elapsed) {
+            return;
+        }
+        eprintln!("{}", state.line(left(rest)).plain());
+        if let Some((line, _)) = state.total() {
+            eprintln!("{}", line.plain());
+        }
+    }
+
+    /// Says what is about to run, once.
+    fn introduce(&self, state: &mut State) {
+        if let Some(text) = state.introduction.take() {
+            let columns = if self.is_terminal { columns() } else { usize::MAX };
+            eprintln!("{}", wrapped(&text, columns));
+        }
+    }
+
+    fn begin(&self, state: &mut State, method: &str) {
+        state.method = method.to_owned();
+        state.scores.clear();
+        let bar = match &state.total {
+            Some(total) => self.multi.insert_before(total, ProgressBar::new(STEPS)),
+            None => self.multi.add(ProgressBar::new(STEPS)),
+        };
+        state.bar = Some(bar);
+        if state.total.is_none() && state.has_total() {
+            state.total = Some(self.multi.add(ProgressBar::new(STEPS)));
         }
     }
 
@@ -91,19 +262,15 @@ impl Bars {
         match event {
             Event::RoundStarted { method, round, .. } => {
                 if state.bar.is_none() {
-                    self.start(state, method);
-                    if let Some(bar) = &state.bar {
-                        bar.set_position((*round as u64 - 1) * STEPS);
-                        bar.reset_eta();
-                    }
+                    self.begin(state, method);
                 }
-                Self::show(state, *round);
+                state.round = *round;
             }
-            Event::RoundFinished { round, .. } => {
-                if let Some(bar) = &state.bar {
-                    bar.set_position(*round as u64 * STEPS);
+            Event::RoundFinished { method, round, .. } => {
+                if state.bar.is_none() {
+                    self.begin(state, method);
                 }
-                Self::show(state, *round);
+                state.round = *round;
             }
             Event::Evaluated(scores) => {
                 let metric = state.metric;
@@ -113,7 +280,6 @@ impl Bars {
                 let gm = gm.map(|gm| format!("  GM {:5.1}", 100.0 * gm));
                 let pm = pm.map(|pm| format!("  PM {:5.1}", 100.0 * pm));
                 state.scores = [by, gm, pm].into_iter().flatten().collect();
-                Self::show(state, scores.round);
             }
             Event::MethodFinished { method, rounds, seconds, stopped, best_round, .. } => {
                 let end = match (stopped, best_round) {
@@ -122,111 +288,89 @@ impl Bars {
                     (None, _) => String::new(),
                 };
                 let time = short(Duration::try_from_secs_f64(*seconds).unwrap_or_default());
-                let text = format!("{rounds:>4}/{}{}  {time}{end}", state.rounds, state.scores);
+                (state.method, state.round) = (method.clone(), *rounds);
+                let line = state.line(format!("{time}{end}"));
                 if let Some(bar) = state.bar.take() {
-                    bar.abandon_with_message(text.clone());
+                    put(&bar, &line, *rounds as f64 / state.rounds.max(1) as f64);
+                    bar.abandon();
                 }
-                if self.plain {
-                    let title = state.titles.get(method).map_or(method.as_str(), String::as_str);
-                    eprintln!("{title:width$} {text}", width = state.width);
+                if !self.is_terminal {
+                    eprintln!("{}", line.plain());
                 }
+                state.ended = std::mem::take(&mut state.method);
+                return;
             }
-            _ => {}
+            Event::RunFinished { .. } => {
+                if let (Some(parts), Some(watch)) = (&state.parts, &state.watch) {
+                    lock(parts).finish(watch.elapsed());
+                }
+                if let Some(total) = state.total.take() {
+                    total.finish_and_clear();
+                }
+                state.watch = None;
+            }
+            _ => return,
+        }
+        if let Some(watch) = &mut state.watch {
+            watch.look();
+        }
+        if self.is_terminal {
+            self.draw(state);
         }
     }
+}
+
+/// Draws a line with its bar, as wide as the terminal is now.
+fn put(bar: &ProgressBar, line: &Line, share: f64) {
+    let (title, width, text) = line.fit(columns());
+    let bar_of = |width| format!("{{bar:{width}.cyan/dim}} ");
+    let drawn = if width > 0 { bar_of(width) } else { String::new() };
+    let template = format!("{{prefix}} {drawn}{{msg}}");
+    if let Ok(style) = ProgressStyle::with_template(&template) {
+        bar.set_style(style.progress_chars("━━─"));
+    }
+    bar.set_prefix(title);
+    bar.set_message(text);
+    bar.set_position((share * STEPS as f64) as u64);
+}
+
+/// As wide as the terminal is now.
+fn columns() -> usize {
+    usize::from(console::Term::stderr().size().1)
+}
+
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Observer for Bars {
     fn event(&self, event: &Event) {
-        if self.quiet {
+        if self.ticker.is_none() {
             return;
         }
-        self.with_state(|state| {
-            if let Some(introduction) = state.introduction.take() {
-                eprintln!("{introduction}");
-            }
-            self.follow(state, event);
-        });
+        let mut state = self.screen.state();
+        self.screen.introduce(&mut state);
+        self.screen.follow(&mut state, event);
     }
 
-    fn client_done(&self, _method: &str, round: usize, done: usize, of: usize) {
-        self.with_state(|state| {
-            if let Some(bar) = &state.bar {
-                let part = STEPS * done as u64 / of.max(1) as u64;
-                bar.set_position((round as u64 - 1) * STEPS + part);
-            }
-        });
-    }
-}
-
-/// A bar that is drawn only if the work takes more than a moment.
-pub(crate) struct LateBar {
-    bar: ProgressBar,
-    start: Instant,
-}
-
-impl LateBar {
-    pub(crate) fn new(steps: usize) -> Self {
-        let bar = ProgressBar::with_draw_target(Some(steps as u64), ProgressDrawTarget::hidden());
-        Self { bar, start: Instant::now() }
-    }
-
-    pub(crate) fn advance(&self, steps: usize) {
-        if self.bar.is_hidden() && self.start.elapsed() > Duration::from_secs(1) {
-            self.bar.set_draw_target(ProgressDrawTarget::stderr());
+    fn progress(&self, progress: &Arc<Progress>) {
+        let mut state = self.screen.state();
+        if self.ticker.is_some() {
+            self.screen.introduce(&mut state);
         }
-        self.bar.inc(steps as u64);
-    }
-
-    /// So many steps are done, of so many.
-    pub(crate) fn at(&self, done: usize, total: usize) {
-        self.bar.set_length(total as u64);
-        self.advance(done.saturating_sub(self.bar.position() as usize));
-    }
-
-    pub(crate) fn finish(&self) {
-        self.bar.finish_and_clear();
+        state.watch = Some(Watch::new(progress));
     }
 }
 
-/// A bar for each file that comes, with its speed.
-#[derive(Default)]
-pub(crate) struct ByteBar {
-    bar: Option<(String, ProgressBar)>,
-}
-
-impl ByteBar {
-    /// So many bytes of a file are there, of so many if that is known.
-    pub(crate) fn at(&mut self, file: &str, done: u64, total: Option<u64>) {
-        let is_other = self.bar.as_ref().is_none_or(|(name, _)| name != file);
-        if is_other {
-            self.finish();
-            let target = ProgressDrawTarget::stderr();
-            let bar = ProgressBar::with_draw_target(total, target).with_message(file.to_owned());
-            let template =
-                "{msg} {bar:28.cyan/dim} {bytes} of {total_bytes}, {bytes_per_sec}, {eta} left";
-            if let Ok(style) = ProgressStyle::with_template(template) {
-                bar.set_style(style.progress_chars("━━─"));
-            }
-            bar.set_position(done);
-            bar.reset_eta();
-            self.bar = Some((file.to_owned(), bar));
+impl Drop for Bars {
+    fn drop(&mut self) {
+        self.ticker = None;
+        let mut state = self.screen.state();
+        if let Some(bar) = state.bar.take() {
+            bar.abandon();
         }
-        if let Some((_, bar)) = &self.bar {
-            bar.set_position(done);
+        if let Some(total) = state.total.take() {
+            total.finish_and_clear();
         }
     }
-
-    pub(crate) fn finish(&mut self) {
-        if let Some((_, bar)) = self.bar.take() {
-            bar.finish_and_clear();
-        }
-    }
-}
-
-/// `0:07`, `12:30`, `1:02:03`.
-pub(crate) fn short(time: Duration) -> String {
-    let seconds = time.as_secs();
-    let (h, m, s) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
-    if h > 0 { format!("{h}:{m:02}:{s:02}") } else { format!("{m}:{s:02}") }
 }

@@ -1,6 +1,7 @@
 //! `formant run`.
 
 use crate::args::{ExperimentArgs, RunArgs};
+use crate::extension;
 use crate::folder;
 use crate::interrupt::stop_flag;
 use crate::output::{colour_on_stdout, note, pasteable, print, print_json};
@@ -30,8 +31,14 @@ pub(crate) fn run(args: RunArgs, zoo: &Zoo) -> anyhow::Result<ExitCode> {
     }
     // Everything that can be refused is refused before a folder is made.
     let (plan, run_dir) = if let Some(run_dir) = args.resume {
-        let experiment = folder::resumed_experiment(&run_dir, &threads(args.threads), zoo)?;
-        (plan(&experiment)?, run_dir)
+        let more = extension::asked_for(&args.experiment.set, &args.add_method)?;
+        let resumed = extension::experiment(&run_dir, &more, &threads(args.threads), zoo)?;
+        let plan = plan(&resumed)?;
+        if more.is_something() {
+            sim::check_extension(&plan, &run_dir)?;
+            extension::write(&run_dir, &resumed)?;
+        }
+        (plan, run_dir)
     } else {
         let experiment = experiment(&args.experiment, &threads(args.threads), zoo)?;
         if let Some(out) = &args.out {
@@ -54,7 +61,9 @@ pub(crate) fn run(args: RunArgs, zoo: &Zoo) -> anyhow::Result<ExitCode> {
       --set evaluation.split=validation decides by samples that are not tested on"
         );
     }
-    let outcome = sim::run(&plan, &run_dir, &bars, &*stop_flag()?)?;
+    let outcome = sim::extend(&plan, &run_dir, &bars, &*stop_flag()?);
+    drop(bars);
+    let outcome = outcome?;
     if outcome == Outcome::Interrupted {
         let (program, run_dir) = (program::name(), pasteable(&run_dir));
         note!("interrupted; go on with: {program} run --resume {run_dir}");

@@ -3,21 +3,23 @@
 use crate::args::RunArgs;
 use crate::args::report::ReportArgs;
 use crate::exporting;
+use crate::extension;
 use crate::folder;
 use crate::interrupt::stop_flag;
 use crate::output::{note, pasteable, print, print_json};
 use crate::program;
-use crate::progress::{Bars, LateBar};
+use crate::progress::{Bars, LateBar, lock};
 use crate::run::{draft, introduction, result, threads};
 use formant_experiment::QUICKSTART;
 use formant_methods::Zoo;
 use formant_report::RunLog;
-use formant_runtime::RunPlan;
+use formant_runtime::{Parts, RunPlan};
 use formant_study::{Observer, Seeds, Series, SeriesData, series_folders, series_logs};
 use std::cell::RefCell;
 use std::fmt::Write as _;
 use std::path::Path;
 use std::process::ExitCode;
+use std::sync::{Arc, Mutex};
 
 /// Runs all seeds that `--seeds` asks for.
 pub(crate) fn run(args: RunArgs, seeds: &str, zoo: &Zoo) -> anyhow::Result<ExitCode> {
@@ -37,6 +39,12 @@ pub(crate) fn run(args: RunArgs, seeds: &str, zoo: &Zoo) -> anyhow::Result<ExitC
 
 /// Goes on with those that are not finished.
 pub(crate) fn resume(folder: &Path, args: &RunArgs, zoo: &Zoo) -> anyhow::Result<ExitCode> {
+    if extension::asked_for(&args.experiment.set, &args.add_method)?.is_something() {
+        anyhow::bail!(
+            "{} holds several seeds, and only a single run can have more rounds or methods\nhint: start a new run with --seeds and what you want more of",
+            folder.display()
+        );
+    }
     let series = Series::open(folder, &threads(args.threads), zoo)?;
     let progress = Progress::new(&series, args.quiet);
     follow(&series, folder, &mut SeriesData::default(), &progress, args.json)
@@ -143,12 +151,15 @@ fn everything(folder: &Path, logs: &[RunLog]) -> anyhow::Result<serde_json::Valu
 struct Progress {
     quiet: bool,
     seeds: Vec<u64>,
+    parts: Arc<Mutex<Parts>>,
     reading: RefCell<Option<LateBar>>,
 }
 
 impl Progress {
     fn new(series: &Series, quiet: bool) -> Self {
-        Self { quiet, seeds: series.seeds(), reading: RefCell::new(None) }
+        let seeds = series.seeds();
+        let parts = Arc::new(Mutex::new(Parts::equal(seeds.len())));
+        Self { quiet, seeds, parts, reading: RefCell::new(None) }
     }
 }
 
@@ -158,11 +169,15 @@ impl Observer for Progress {
         reading.get_or_insert_with(|| LateBar::new(0)).at(done, total);
     }
 
+    fn run_found(&self) {
+        lock(&self.parts).skip();
+    }
+
     fn run_started(&self, plan: &RunPlan) -> Box<dyn formant_runtime::Observer> {
         if let Some(bar) = self.reading.borrow_mut().take() {
             bar.finish();
         }
-        let bars = Bars::new(self.quiet);
+        let bars = Bars::part_of(self.quiet, &self.parts);
         let seed = plan.header.seed;
         let place = self.seeds.iter().position(|known| *known == seed).map_or(1, |place| place + 1);
         let heading = format!("seed {seed} ({place} of {})", self.seeds.len());

@@ -8,10 +8,11 @@ use crate::run::{draft, introduction, threads};
 use formant_experiment::SPEEDUP;
 use formant_methods::Zoo;
 use formant_report::timeline_text;
-use formant_runtime::RunPlan;
+use formant_runtime::{Parts, RunPlan};
 use formant_study::{Gain, Observer, Speedup, Targets};
 use std::fmt::Write as _;
 use std::process::ExitCode;
+use std::sync::{Arc, Mutex, PoisonError};
 
 pub(crate) fn speedup(args: &SpeedupArgs, zoo: &Zoo) -> anyhow::Result<ExitCode> {
     let targets = Targets::new(args.targets.clone())?;
@@ -21,7 +22,8 @@ pub(crate) fn speedup(args: &SpeedupArgs, zoo: &Zoo) -> anyhow::Result<ExitCode>
         targets,
         last: threads(args.threads),
     };
-    let watch = EveryRun { quiet: args.quiet };
+    let parts = Arc::new(Mutex::new(Parts::equal(speedup.runs())));
+    let watch = EveryRun { quiet: args.quiet, parts };
     let Some(comparison) = speedup.run(&args.out, &watch, &*stop_flag()?)? else {
         eprintln!("interrupted; the same command goes on where it stopped");
         return Ok(ExitCode::from(130));
@@ -43,11 +45,16 @@ pub(crate) fn speedup(args: &SpeedupArgs, zoo: &Zoo) -> anyhow::Result<ExitCode>
 /// The usual bars for every run of the comparison.
 struct EveryRun {
     quiet: bool,
+    parts: Arc<Mutex<Parts>>,
 }
 
 impl Observer for EveryRun {
+    fn run_found(&self) {
+        self.parts.lock().unwrap_or_else(PoisonError::into_inner).skip();
+    }
+
     fn run_started(&self, plan: &RunPlan) -> Box<dyn formant_runtime::Observer> {
-        let bars = Bars::new(self.quiet);
+        let bars = Bars::part_of(self.quiet, &self.parts);
         bars.announce(&plan.header, introduction(plan));
         Box::new(bars)
     }

@@ -69,6 +69,11 @@ impl Override {
         self.value.as_ref().map(|value| (&*self.path, value))
     }
 
+    /// The key that it changes, with dots.
+    pub fn key(&self) -> String {
+        self.path.join(".")
+    }
+
     /// Whether it chooses a partition, a network or an optimiser, each of which has keys of its own.
     pub(crate) fn is_decisive(&self) -> bool {
         self.decided().is_some()

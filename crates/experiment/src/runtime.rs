@@ -27,13 +27,13 @@ const KEYS: &[Key] = &[
         "keep",
         Kind::Choice(Keep::WORDS),
         Preset::Text(Keep::All.word()),
-        "models that the run folder keeps: generic and personal ones, generic ones, or none",
+        "models that the run folder keeps: generic and personal ones (and the states that more rounds need), generic ones, or none",
     ),
     key(
         "keep_limit",
         Kind::Form(&SIZE),
         Preset::Text("4GiB"),
-        "models beyond this are not kept; generic ones come first, then the personal ones of one method after the other",
+        "models beyond this are not kept; generic ones come first, then the personal ones of one method after the other, then states",
     ),
 ];
 

@@ -66,6 +66,9 @@ pub enum MethodError {
     /// A round without a single usable upload.
     #[error("no upload to aggregate")]
     NoUploads,
+    /// Somebody has stopped a phase in the middle; nothing of it counts.
+    #[error("stopped on request")]
+    Stopped,
     /// Reading a stored upload failed.
     #[error("cannot read a stored upload: {0}")]
     Storage(String),

@@ -3,8 +3,8 @@
 use crate::{Combine, MethodError, Moment};
 use formant_numerics::{
     Augmentation, Augmenter, BatchPlan, Batches, Criterion, Descent, Loss, Meter, Model, Network,
-    NumericsError, Objective, Optimiser, Output, Part, Patience, Phase, Rng, Samples, Weighted,
-    Worker,
+    NumericsError, Objective, Optimiser, Output, Part, Patience, Phase, Pulse, Rng, Samples,
+    Weighted, Worker,
 };
 use std::sync::Arc;
 
@@ -65,6 +65,7 @@ pub struct Local<'a> {
     /// What samples of each class count for, if not all the same.
     weights: Option<Arc<[f32]>>,
     meter: Meter,
+    pulse: Pulse<'a>,
 }
 
 /// Some epochs of stochastic gradient descent: what [`Local::training`] gives, with whatever differs.
@@ -86,7 +87,15 @@ impl<'a> Local<'a> {
         let augment = loan.settings.augment;
         let augmenter = (!augment.is_none()).then(|| Augmenter::new(augment, &loan.rng));
         let weights = loan.class_weights(network.classes());
-        Self { network, worker, loan, augmenter, weights, meter: Meter::default() }
+        let (meter, pulse) = (Meter::default(), Pulse::NONE);
+        Self { network, worker, loan, augmenter, weights, meter, pulse }
+    }
+
+    /// The same phase, followed and perhaps stopped by somebody: then training ends at a batch with
+    /// [`MethodError::Stopped`].
+    #[must_use]
+    pub fn watched(self, pulse: Pulse<'a>) -> Self {
+        Self { pulse, ..self }
     }
 
     /// `n_i`.
@@ -153,12 +162,16 @@ impl<'a> Local<'a> {
         let optimiser = self.loan.settings.optimiser;
         let smoothing = self.loan.settings.label_smoothing;
         let criterion = Criterion { smoothing, weights: self.weights.as_deref() };
+        let mut batches = self.loan.batches(epochs, self.augmenter.as_mut()).watched(self.pulse);
         let mut phase = Phase {
-            batches: &mut self.loan.batches(epochs, self.augmenter.as_mut()),
+            batches: &mut batches,
             descent: Descent { optimiser, part },
             objective: Objective { loss, criterion, terms },
         };
         let done = self.worker.train(model, &mut phase)?;
+        if batches.is_stopped() {
+            return Err(MethodError::Stopped);
+        }
         self.meter.add(done);
         self.check(model)
     }
@@ -181,12 +194,16 @@ impl<'a> Local<'a> {
         self.worker.begin();
         let smoothing = self.loan.settings.label_smoothing;
         let criterion = Criterion { smoothing, weights: self.weights.as_deref() };
-        let mut batches = self.loan.batches(epochs, self.augmenter.as_mut());
+        // Steps count here, of which a batch may have several.
+        let pulse = Pulse { samples: None, ..self.pulse };
+        let mut batches = self.loan.batches(epochs, self.augmenter.as_mut()).watched(pulse);
         while let Some(batch) = batches.next() {
             self.worker.take(batch);
+            let before = self.meter.samples;
             visit(&mut Step { worker: self.worker, criterion, meter: &mut self.meter })?;
+            self.pulse.count(self.meter.samples - before);
         }
-        Ok(())
+        if batches.is_stopped() { Err(MethodError::Stopped) } else { Ok(()) }
     }
 }
 

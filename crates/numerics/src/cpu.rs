@@ -4,8 +4,8 @@ use crate::engine::{Descent, EVALUATION_BATCH, Engine, Meter, Phase, Worker};
 use crate::head::HeadLoss;
 use crate::{
     Batch, Detail, Differentiable, Head, Length, Linear, Memory, Model, Network, NumericsError,
-    Objective, Output, OutputGradient, Part, Pass, Proximal, Samples, Scope, Selection, Spectral,
-    SpectralDivergence, Spectrum, Tally, Tape, Term, Weighted, Workspace,
+    Objective, Output, OutputGradient, Part, Pass, Proximal, Pulse, Samples, Scope, Selection,
+    Spectral, SpectralDivergence, Spectrum, Tally, Tape, Term, Weighted, Workspace,
 };
 use std::sync::Arc;
 
@@ -257,11 +257,26 @@ impl Worker for CpuWorker {
         indices: &[u32],
         detail: Detail,
     ) -> Tally {
+        self.score_watched(model, samples, indices, detail, Pulse::NONE)
+    }
+
+    fn score_watched(
+        &mut self,
+        model: &Model,
+        samples: &dyn Samples,
+        indices: &[u32],
+        detail: Detail,
+        pulse: Pulse<'_>,
+    ) -> Tally {
         let mut tally = Tally::default();
         for batch in indices.chunks(EVALUATION_BATCH) {
+            if pulse.is_stopped() {
+                break;
+            }
             self.load(samples, batch);
             let (output, labels) = self.look(model);
             tally.count(output.logits, labels, detail);
+            pulse.count(batch.len() as u64);
         }
         tally
     }

@@ -6,7 +6,8 @@
 
 use crate::augment::{Augmenter, Scratch, Selection};
 use crate::{
-    Detail, Model, Network, NumericsError, Objective, Optimiser, Output, Part, Rng, Samples, Tally,
+    Detail, Model, Network, NumericsError, Objective, Optimiser, Output, Part, Pulse, Rng, Samples,
+    Tally,
 };
 use serde::{Deserialize, Serialize};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -61,6 +62,19 @@ pub trait Worker: Send {
         indices: &[u32],
         detail: Detail,
     ) -> Tally;
+    /// The same while somebody waits for it. What was counted when it was stopped is of no use.
+    fn score_watched(
+        &mut self,
+        model: &Model,
+        samples: &dyn Samples,
+        indices: &[u32],
+        detail: Detail,
+        pulse: Pulse<'_>,
+    ) -> Tally {
+        let tally = self.score(model, samples, indices, detail);
+        pulse.count(indices.len() as u64);
+        tally
+    }
 
     /// Trains a model for a whole phase, from rest.
     fn train(
@@ -203,6 +217,8 @@ pub struct Batches<'a> {
     epochs: usize,
     /// Batches that were given.
     given: u64,
+    pulse: Pulse<'a>,
+    is_stopped: bool,
 }
 
 impl<'a> Batches<'a> {
@@ -218,6 +234,8 @@ impl<'a> Batches<'a> {
             epochs: 0,
             given: 0,
             augmenter: None,
+            pulse: Pulse::NONE,
+            is_stopped: false,
             plan,
             rng,
         }
@@ -231,20 +249,40 @@ impl<'a> Batches<'a> {
         Self { augmenter: Some(by), scratch, ..self }
     }
 
-    /// The next batch, until the phase is over.
+    /// The same batches, as long as nobody stops them.
+    #[must_use]
+    pub fn watched(self, pulse: Pulse<'a>) -> Self {
+        Self { pulse, ..self }
+    }
+
+    /// Whether somebody has stopped them: what was learnt is then no phase.
+    pub fn is_stopped(&self) -> bool {
+        self.is_stopped
+    }
+
+    /// The next batch, until the phase is over or somebody stops it.
     #[expect(
         clippy::should_implement_trait,
         reason = "what it gives is lent, which no iterator can"
     )]
     pub fn next(&mut self) -> Option<Selection<'_>> {
+        // Whoever asks for a batch is done with the one before.
+        self.pulse.count(self.indices.len() as u64);
+        self.indices.clear();
         // Nobody would ever end a phase without batches.
         if self.order.is_empty() || self.given > 0 && self.plan.patience.is_over(self.given) {
             return None;
         }
-        if self.at == self.order.len() {
-            if matches!(self.plan.patience, Patience::Epochs) && self.epochs == self.plan.epochs {
-                return None;
-            }
+        let is_new_epoch = self.at == self.order.len();
+        let by_epochs = matches!(self.plan.patience, Patience::Epochs);
+        if is_new_epoch && by_epochs && self.epochs == self.plan.epochs {
+            return None;
+        }
+        if self.pulse.is_stopped() {
+            self.is_stopped = true;
+            return None;
+        }
+        if is_new_epoch {
             self.epochs += 1;
             self.rng.shuffle(&mut self.order);
             if let Some(augmenter) = &mut self.augmenter {
@@ -255,7 +293,6 @@ impl<'a> Batches<'a> {
         let end = (self.at + self.plan.batch).min(self.order.len());
         let positions = &self.order[self.at..end];
         let (samples, train) = (self.plan.samples, self.plan.train);
-        self.indices.clear();
         self.indices.extend(positions.iter().map(|position| train[*position as usize]));
         let nth = self.at.div_ceil(self.plan.batch) as u32;
         (self.at, self.given) = (end, self.given + 1);

@@ -30,6 +30,7 @@ mod model;
 mod network;
 mod objective;
 mod optimiser;
+mod pulse;
 mod rng;
 mod samples;
 mod shape;
@@ -59,6 +60,7 @@ pub use network::{
 };
 pub use objective::{Criterion, Loss, Objective, Spectral, Term, Weighted};
 pub use optimiser::{Memory, Moments, Optimiser, Rule};
+pub use pulse::Pulse;
 pub use rng::{Rng, Stream};
 pub use samples::{Normalisation, Raw, Samples};
 pub use shape::{Shape, Size};

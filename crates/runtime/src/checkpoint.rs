@@ -14,7 +14,7 @@ use std::path::Path;
 pub const CHECKPOINT_FILE: &str = "checkpoint.json";
 
 /// The version of the manifest.
-const FORMAT: u32 = 4;
+const FORMAT: u32 = 5;
 
 /// What every version's manifest says.
 #[derive(Deserialize)]
@@ -46,6 +46,10 @@ pub struct Checkpoint {
     pub kept: Kept,
     /// Older broadcasts than the newest that somebody may still need.
     pub broadcasts: BTreeMap<u64, Stored>,
+    /// The broadcast of the round that was aggregated last, present if neither was it scored nor the next
+    /// one opened.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub newest: Option<Stored>,
     /// The generic model of the best evaluation, absent before the first.
     pub(crate) best: Option<StoredBest>,
     /// The best evaluation of a method with patience, absent before the first.
@@ -53,6 +57,34 @@ pub struct Checkpoint {
     pub(crate) standing: Option<Standing>,
     /// Server, clients and clock, absent before the method's first checkpoint.
     pub situation: Option<Situation>,
+    /// Where in the log the run was opened last: an extension opens it again.
+    #[serde(default)]
+    pub header: u64,
+    /// What became of the methods that have ended, in order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) ended: Vec<Ended>,
+}
+
+/// What became of a method, and whether it can go on to more rounds.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Ended {
+    /// It has done all rounds, and stood here when the last one was aggregated.
+    Kept(Box<Checkpoint>),
+    /// It has done all rounds, and what more of them need was not kept.
+    Unkept,
+    /// It has ended earlier, as it would have with more rounds to go.
+    Early,
+}
+
+impl Ended {
+    /// Rounds that are done, of so many; all of them if it does not go on.
+    pub(crate) fn rounds(&self, of: usize) -> usize {
+        match self {
+            Self::Kept(end) => end.round,
+            Self::Unkept | Self::Early => of,
+        }
+    }
 }
 
 impl Checkpoint {
@@ -70,9 +102,12 @@ impl Checkpoint {
             clients: Vec::new(),
             kept: Kept::default(),
             broadcasts: BTreeMap::new(),
+            newest: None,
             best: None,
             standing: None,
             situation: None,
+            header: 0,
+            ended: Vec::new(),
         }
     }
 
@@ -107,11 +142,61 @@ impl Checkpoint {
         write_sealed(&path, text, Synced::Content)
     }
 
+    /// Whether its last round is aggregated, and what follows that has yet to happen.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.newest.is_some()
+    }
+
     /// The states that the manifest names.
     pub(crate) fn stored(&self) -> impl Iterator<Item = &Stored> {
+        let ended = self.ended.iter().filter_map(|ended| match ended {
+            Ended::Kept(end) => Some(end.of_its_method()),
+            Ended::Unkept | Ended::Early => None,
+        });
+        self.of_its_method().chain(ended.flatten())
+    }
+
+    /// Those of the method under way.
+    fn of_its_method(&self) -> impl Iterator<Item = &Stored> {
         let uploads = self.kept.uploads.iter().map(|(_, stored)| stored);
         let states = self.server.iter().chain(self.clients.iter().flatten());
         let states = states.chain(self.best.iter().map(|best| &best.file));
-        states.chain(uploads).chain(self.kept.sent.values()).chain(self.broadcasts.values())
+        let broadcasts = self.broadcasts.values().chain(&self.newest);
+        states.chain(uploads).chain(self.kept.sent.values()).chain(broadcasts)
+    }
+
+    /// The method that comes next, from this one on: of those that have ended, one that can go on to so many
+    /// rounds. The number of methods if there is none.
+    pub(crate) fn next_method(&self, methods: usize, rounds: usize) -> usize {
+        let goes_on = |method: &usize| {
+            self.ended.get(*method).is_none_or(|ended| ended.rounds(rounds) < rounds)
+        };
+        (self.method..methods).find(goes_on).unwrap_or(methods)
+    }
+
+    /// Whether nothing is left to do of a run with so many methods and rounds.
+    pub fn is_complete(&self, methods: usize, rounds: usize) -> bool {
+        self.method >= methods && self.ended.iter().all(|ended| ended.rounds(rounds) >= rounds)
+    }
+
+    /// Where the method under way goes on: here or, if it had ended, where it stood then.
+    pub(crate) fn at_work(&self, rounds: usize) -> Self {
+        let Some(Ended::Kept(end)) = self.ended.get(self.method).filter(|_| self.round == 0) else {
+            return self.clone();
+        };
+        let mut situation = end.situation.clone();
+        if let Some(situation) = &mut situation {
+            situation.go_on_to(rounds);
+        }
+        Self {
+            method: self.method,
+            log: self.log,
+            run_seconds: self.run_seconds,
+            version: self.version.max(end.version),
+            header: self.header,
+            ended: self.ended.clone(),
+            situation,
+            ..(**end).clone()
+        }
     }
 }

@@ -48,7 +48,7 @@ pub enum RuntimeError {
         hint: &'static str,
     },
     /// A run that has ended already.
-    #[error("the run in {path} is complete: there is nothing to resume\nhint: `formant report {path}` prints its table", path = path.display())]
+    #[error("the run in {path} is complete: there is nothing to resume\nhint: `formant report {path}` prints its table; --set rounds=N and --add-method NAME extend it", path = path.display())]
     Complete {
         /// The run folder.
         path: PathBuf,
@@ -81,6 +81,11 @@ pub enum RuntimeError {
 }
 
 impl RuntimeError {
+    /// Whether somebody has stopped the work, which is no failure.
+    pub fn is_stop(&self) -> bool {
+        matches!(self, Self::Method(MethodError::Stopped))
+    }
+
     /// A file error with the usual advice.
     pub fn file(action: &'static str, path: &Path, source: std::io::Error) -> Self {
         let hint = match source.kind() {

@@ -32,6 +32,10 @@ pub const ABSENT_SINCE: u32 = 3;
 /// One line of `events.jsonl`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "the large one is a log's first line, and there is one"
+)]
 pub enum Event {
     /// Opens the log: everything needed to run it again.
     RunStarted(RunStarted),

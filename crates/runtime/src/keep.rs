@@ -68,6 +68,27 @@ impl RunPlan {
         kept
     }
 
+    /// Whether what more rounds would need is kept of each method: its server's and its clients' states. They
+    /// come after all models, if everything is kept and as long as they fit below the limit.
+    pub fn extensible(&self) -> Result<Vec<bool>, MethodError> {
+        let models: u64 = self.kept().iter().map(|kept| kept.bytes).sum();
+        let (mut room, clients) =
+            (self.keep_limit.saturating_sub(models), self.federation.clients.len());
+        let init = self.init();
+        let mut extensible = Vec::new();
+        for MethodPlan { method, .. } in &self.methods {
+            let server = method.start_server(&init);
+            // The server's state and its last broadcast; a state and perhaps an upload of each client.
+            let own = server.encoded_len()? + method.broadcast(&server)?.encoded_len()?;
+            let each = method.start_client(&init).encoded_len()?;
+            let bytes = (own + clients * each) as u64;
+            let fits = self.keep == Keep::All && bytes <= room;
+            room -= if fits { bytes } else { 0 };
+            extensible.push(fits);
+        }
+        Ok(extensible)
+    }
+
     /// Bytes of the file that a method's newcomers need besides the generic model; 0 if they need none.
     fn broadcast_bytes(&self, method: &MethodPlan) -> u64 {
         let (method, layout) = (&*method.method, self.engine.network().layout());

@@ -6,7 +6,7 @@ use formant_data::{ClientData, Federation};
 use formant_federation::{Personal, Protocol};
 use formant_methods::{Combine, ErasedMethod, Moment, PhaseSettings};
 use formant_model::Card;
-use formant_numerics::{Engine, Measures, Model, Rng, Samples, Stream};
+use formant_numerics::{Engine, Measures, Model, Pulse, Rng, Samples, Stream};
 use std::sync::Arc;
 
 /// Everything that a run needs; no key is looked up later.
@@ -112,6 +112,7 @@ impl Task {
             rounds: self.rounds,
             client,
             plan: &self.method,
+            pulse: Pulse::NONE,
         }
     }
 

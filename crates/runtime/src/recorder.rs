@@ -1,16 +1,17 @@
 //! Writes the event log and tells whoever watches: of the simulator, of a server and of a client.
 
-use crate::RuntimeError;
 use crate::event::Event;
 use crate::event_log::{EventLog, LogMark};
+use crate::{Progress, RuntimeError};
 use std::path::Path;
+use std::sync::Arc;
 
 /// Watches a run as it goes.
 pub trait Observer: Sync {
     /// An event was recorded.
     fn event(&self, _event: &Event) {}
-    /// A client finished its work for a round; called from worker threads.
-    fn client_done(&self, _method: &str, _round: usize, _done: usize, _of: usize) {}
+    /// A run begins or goes on; how far it is can be looked at at any time.
+    fn progress(&self, _progress: &Arc<Progress>) {}
 }
 
 /// Watches nothing.

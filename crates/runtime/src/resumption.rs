@@ -1,44 +1,72 @@
 //! Whether a run folder and a plan belong together, asked before anything is changed.
 
+mod extension;
+
 use crate::checkpoint::{CHECKPOINT_FILE, Checkpoint};
 use crate::event::{Event, RunStarted};
-use crate::event_log::{EVENTS_FILE, Tail};
+use crate::event_log::{EVENTS_FILE, LogMark, Tail};
 use crate::{RunPlan, RuntimeError};
 use serde_json::Value;
 use std::fs::File;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Seek, SeekFrom};
 use std::path::Path;
 
-/// The checkpoint from which a run goes on, or `None` if it has yet to begin.
-pub(crate) fn checkpoint(
+/// What a run folder holds.
+pub(crate) enum Found {
+    /// No run that has begun.
+    Nothing,
+    /// A run that goes on from here.
+    Underway(Checkpoint),
+    /// A run that has ended, and that a plan extends.
+    Complete(Checkpoint),
+}
+
+impl Found {
+    /// Where its log goes on.
+    pub(crate) fn log(&self) -> LogMark {
+        match self {
+            Self::Nothing => LogMark::default(),
+            Self::Underway(checkpoint) | Self::Complete(checkpoint) => checkpoint.log,
+        }
+    }
+}
+
+/// What a run folder holds that goes with a plan. A run that has ended goes with no plan, unless it may be
+/// extended and the plan has more for it to do.
+pub(crate) fn found(
     plan: &RunPlan,
     run_dir: &Path,
-) -> Result<Option<Checkpoint>, RuntimeError> {
+    may_extend: bool,
+) -> Result<Found, RuntimeError> {
     let log = run_dir.join(EVENTS_FILE);
     let Some(checkpoint) = Checkpoint::read(run_dir)? else {
         // The first checkpoint follows the log's first line at once; a log that went on had one.
-        if first_lines(&log)?.is_some_and(|(_, more)| more) {
+        if line_at(&log, 0)?.is_some_and(|(_, more)| more) {
             return Err(RuntimeError::Damaged {
                 path: run_dir.join(CHECKPOINT_FILE),
                 found: format!("it is missing, though {EVENTS_FILE} has gone on"),
                 hint: "restore it, or start the run again in a new folder".into(),
             });
         }
-        return Ok(None);
+        return Ok(Found::Nothing);
     };
     let damaged = |found: &str| RuntimeError::Damaged {
         path: log.clone(),
         found: found.into(),
         hint: "restore the log, or start the run again in a new folder".into(),
     };
-    let (header, _) =
-        first_lines(&log)?.ok_or_else(|| damaged("it is missing, though the run has begun"))?;
+    let (header, _) = line_at(&log, checkpoint.header)?
+        .ok_or_else(|| damaged("it is missing, though the run has begun"))?;
     let Ok(Event::RunStarted(header)) = serde_json::from_str(&header) else {
         return Err(damaged("its first line does not open a run"));
     };
     checkpoint.log.resume(run_dir, Tail::Synced)?;
     if checkpoint.method >= header.methods.len() {
-        return Err(RuntimeError::Complete { path: run_dir.into() });
+        if !may_extend {
+            return Err(RuntimeError::Complete { path: run_dir.into() });
+        }
+        extension::check(&checkpoint, &header, plan, run_dir)?;
+        return Ok(Found::Complete(checkpoint));
     }
     compare(&header, &plan.header, run_dir)?;
     let whole = if checkpoint.round == 0 {
@@ -58,17 +86,18 @@ pub(crate) fn checkpoint(
             hint: "restore it, or start the run again in a new folder".into(),
         });
     }
-    Ok(Some(checkpoint))
+    Ok(Found::Underway(checkpoint))
 }
 
-/// A log's first line and whether more follows; `None` without a log or with an empty one.
-fn first_lines(path: &Path) -> Result<Option<(String, bool)>, RuntimeError> {
+/// A line of a log that begins at a place, and whether more follows; `None` without a log or at its end.
+fn line_at(path: &Path, offset: u64) -> Result<Option<(String, bool)>, RuntimeError> {
     let fail = |source| RuntimeError::file("read", path, source);
-    let file = match File::open(path) {
+    let mut file = match File::open(path) {
         Ok(file) => file,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(fail(error)),
     };
+    file.seek(SeekFrom::Start(offset)).map_err(fail)?;
     let mut reader = BufReader::new(file);
     let mut line = Vec::new();
     reader.read_until(b'\n', &mut line).map_err(fail)?;

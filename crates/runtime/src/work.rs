@@ -3,7 +3,9 @@
 use crate::event::Phase;
 use crate::{MethodPlan, PhasePlan, RunPlan, RuntimeError};
 use formant_methods::{Hints, Loan, Local, MethodError, Moment, Value};
-use formant_numerics::{Engine, Meter, Network, Patience, Rng, Samples, Stream, Worker};
+use formant_numerics::{
+    Detail, Engine, Meter, Model, Network, Patience, Pulse, Rng, Samples, Stream, Tally, Worker,
+};
 use serde::{Deserialize, Serialize};
 use std::time::Instant;
 
@@ -19,6 +21,19 @@ impl Hand {
     /// Memory for batches of up to so many samples.
     pub fn new(engine: &dyn Engine, batch: usize) -> Self {
         Self { worker: engine.worker(batch), before: Vec::new() }
+    }
+
+    /// How a model does on some samples; an error if it is stopped.
+    pub fn score(
+        &mut self,
+        model: &Model,
+        samples: &dyn Samples,
+        indices: &[u32],
+        detail: Detail,
+        pulse: Pulse<'_>,
+    ) -> Result<Tally, MethodError> {
+        let tally = self.worker.score_watched(model, samples, indices, detail, pulse);
+        if tally.samples < indices.len() { Err(MethodError::Stopped) } else { Ok(tally) }
     }
 
     /// Copies a state into memory that is there already.
@@ -56,6 +71,9 @@ pub struct Desk<'a> {
     pub client: usize,
     /// The method and its settings.
     pub plan: &'a MethodPlan,
+    /// Who waits for its phases. One that is stopped is an error, [`MethodError::Stopped`], and leaves a
+    /// state of which nothing may be used.
+    pub pulse: Pulse<'a>,
 }
 
 /// Which round a phase belongs to, and how long it lasts.
@@ -78,6 +96,7 @@ impl RunPlan {
             rounds: self.rounds,
             client,
             plan: method,
+            pulse: Pulse::NONE,
         }
     }
 }
@@ -144,7 +163,8 @@ impl Desk<'_> {
             Phase::Shared => (Stream::SharedPhase, &self.plan.shared),
             Phase::Personal => (Stream::PersonalPhase, &self.plan.personal),
         };
-        let mut local = Local::new(self.network, worker, self.loan(stream, plan, lasting));
+        let loan = self.loan(stream, plan, lasting);
+        let mut local = Local::new(self.network, worker, loan).watched(self.pulse);
         let started = Instant::now();
         let outcome = train(&mut local);
         let mut record = PhaseRecord {
@@ -166,7 +186,8 @@ impl Desk<'_> {
     pub fn evaluation<'w>(&'w self, round: usize, worker: &'w mut dyn Worker) -> Local<'w> {
         let lasting = Lasting { round, patience: Patience::Epochs };
         let loan = self.loan(Stream::Evaluation, &self.plan.personal, lasting);
-        Local::new(self.network, worker, loan)
+        // Its steps are no samples that are scored.
+        Local::new(self.network, worker, loan).watched(Pulse { samples: None, ..self.pulse })
     }
 
     fn loan<'w>(&'w self, stream: Stream, plan: &PhasePlan, lasting: Lasting<'w>) -> Loan<'w> {

@@ -10,8 +10,14 @@ pub trait Observer {
     fn job_started(&self, _job: &Job) {}
     /// A job of a sweep has its scores.
     fn job_done(&self, _job: &Job) {}
+    /// The run of a job begins; who watches it?
+    fn job_run(&self, _plan: &RunPlan) -> Box<dyn formant_runtime::Observer> {
+        Box::new(Quiet)
+    }
     /// So many samples of a run's data are read, of so many.
     fn data_read(&self, _done: usize, _total: usize) {}
+    /// A run of a speed-up comparison or of a series was done before.
+    fn run_found(&self) {}
     /// A run of a speed-up comparison or of a series begins; who watches it?
     fn run_started(&self, _plan: &RunPlan) -> Box<dyn formant_runtime::Observer> {
         Box::new(Quiet)

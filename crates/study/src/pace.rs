@@ -35,6 +35,13 @@ impl Effort {
     pub fn total(&self, plan: &RunPlan) -> Duration {
         Duration::from_secs_f64(self.seconds * (plan.methods.len() + 1) as f64)
     }
+
+    /// How long measuring a plan will take in all, if so many laps have taken so long: there is a least number of them.
+    pub fn forecast(&self, plan: &RunPlan, laps: usize, elapsed: Duration) -> Duration {
+        let least = LAPS * (plan.methods.len() + 1);
+        let by_laps = elapsed.mul_f64(least as f64 / laps.max(1) as f64);
+        if laps > 0 { by_laps.max(self.total(plan)) } else { self.total(plan).max(elapsed) }
+    }
 }
 
 /// What was measured.

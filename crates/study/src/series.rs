@@ -234,6 +234,7 @@ impl SeedRun {
         stop: &AtomicBool,
     ) -> Result<bool, StudyError> {
         if self.is_finished(folder)? {
+            observer.run_found();
             return Ok(true);
         }
         if stop.load(std::sync::atomic::Ordering::SeqCst) {

@@ -75,6 +75,11 @@ const PAPER: [(&str, [[f64; 2]; 2]); 3] = [
 const SCHEDULES: [&str; 2] = ["compute-and-wait", "wait-free"];
 
 impl Speedup {
+    /// How many runs are compared.
+    pub fn runs(&self) -> usize {
+        SCHEDULES.len() * self.epochs.len()
+    }
+
     /// Runs what a folder does not hold yet and compares; none if it was interrupted. The same comparison in
     /// the same folder goes on where it stopped.
     pub fn run(
@@ -131,7 +136,8 @@ impl Speedup {
         check_something_to_save(&plan)?;
         match sim::run(&plan, run_dir, &*observer.run_started(&plan), stop) {
             Ok(Outcome::Interrupted) => return Ok(None),
-            Ok(Outcome::Complete) | Err(RuntimeError::Complete { .. }) => {}
+            Ok(Outcome::Complete) => {}
+            Err(RuntimeError::Complete { .. }) => observer.run_found(),
             Err(error) => return Err(error.into()),
         }
         let log = RunLog::read(&run_dir.join(EVENTS_FILE))?;

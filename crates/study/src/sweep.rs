@@ -7,7 +7,7 @@ use formant_experiment::{Data, Experiment, MethodSetting, Override, Settings};
 use formant_numerics::NetworkSpec;
 use formant_report::{Evaluation, MethodLog, Row, RunLog};
 use formant_runtime::sim::{self, Outcome};
-use formant_runtime::{EVENTS_FILE, Quiet, RuntimeError};
+use formant_runtime::{EVENTS_FILE, Parts, RuntimeError};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
@@ -78,6 +78,12 @@ impl Sweep {
         &self.jobs
     }
 
+    /// How much of the work each job is, before any of them was measured: its methods' rounds.
+    pub fn parts(&self) -> Parts {
+        let rounds = |job: &Job| job.experiment.rounds * job.experiment.methods.len();
+        Parts::new(self.jobs.iter().map(|job| rounds(job) as f64))
+    }
+
     /// Runs what a folder does not hold yet and gives the scores of all jobs; none if it was interrupted.
     /// The same sweep in the same folder goes on where it stopped.
     pub fn run(
@@ -93,7 +99,8 @@ impl Sweep {
             let of_job = if let Some(finished) = results.all(&job.keys()?) {
                 finished
             } else {
-                let Some(fresh) = job.run(folder, &mut self.data, stop)? else { return Ok(None) };
+                let fresh = job.run(folder, &mut self.data, observer, stop)?;
+                let Some(fresh) = fresh else { return Ok(None) };
                 results.keep(&fresh)?;
                 fresh
             };
@@ -148,12 +155,13 @@ impl Job {
         &self,
         out: &Path,
         data: &mut SharedData,
+        observer: &dyn Observer,
         stop: &AtomicBool,
     ) -> Result<Option<Vec<Score>>, StudyError> {
         let plan = self.experiment.plan_on(data.federation(&self.experiment)?)?;
         let folder = out.join("run");
         clear(&folder)?;
-        if sim::run(&plan, &folder, &Quiet, stop)? == Outcome::Interrupted {
+        if sim::run(&plan, &folder, &*observer.job_run(&plan), stop)? == Outcome::Interrupted {
             return Ok(None);
         }
         let log = RunLog::read(&folder.join(EVENTS_FILE))?;

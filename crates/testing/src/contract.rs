@@ -23,7 +23,10 @@ pub use divergence::{
 };
 pub use keeping::every_model_that_a_table_scores_is_a_file_that_scores_the_same;
 pub use learning::federating_beats_training_alone;
-pub use resumption::it_resumes_to_the_same_bits;
+pub use resumption::{
+    it_resumes_to_the_same_bits, it_stops_at_any_batch_and_resumes_to_the_same_bits,
+    stopped_at_any_batch,
+};
 pub use schedules::{
     a_phase_does_the_work_that_its_method_announces, every_phase_can_be_measured,
     every_rule_is_deterministic_and_resumes_to_the_same_bits,
@@ -51,6 +54,7 @@ macro_rules! for_each_contract {
             federating_beats_training_alone
             garbage_is_decoded_without_a_panic
             it_resumes_to_the_same_bits
+            it_stops_at_any_batch_and_resumes_to_the_same_bits
             one_diverging_client_is_left_out_and_the_others_go_on
             one_two_and_eight_threads_give_the_bits_of_a_run_by_hand
             only_participants_train_and_the_draw_is_keyed_by_the_seed

@@ -40,6 +40,7 @@ pub mod contract;
 mod folder;
 mod problem;
 mod subject;
+mod tripwire;
 
 pub use by_hand::{ByHand, Turn, lend};
 pub use contract::contract;
@@ -49,6 +50,7 @@ pub use problem::{
     plan_with_a_client_that_diverges, timed,
 };
 pub use subject::{Case, Subject};
+pub use tripwire::Tripwire;
 
 /// One `#[test]` for every contract of [`mod@contract`], so that a failure has a name.
 ///

@@ -1,13 +1,13 @@
 //! How far a reproduction is.
 
-use crate::progress::short;
-use formant_runtime::RunPlan;
-use formant_runtime::event::Event;
+use crate::progress::{Ticker, Watch, lock, short};
+use formant_runtime::{Progress, RunPlan};
 use formant_study::{Estimate, Observer, Part, Reproduction};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::io::IsTerminal;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 /// Until so much time has passed, the calibration says how long it will take; then the parts themselves.
@@ -73,17 +73,17 @@ fn left(total: f64, done: f64, elapsed: Duration) -> Duration {
 }
 
 impl Observer for PartBar {
-    fn part_started(&self, part: &Part, plan: &RunPlan) -> Box<dyn formant_runtime::Observer + '_> {
+    fn part_started(&self, part: &Part, _: &RunPlan) -> Box<dyn formant_runtime::Observer + '_> {
         let state = self.state.borrow();
-        Box::new(Watch {
+        let line = Arc::new(Line {
             bar: self.bar.clone(),
             name: format!("{}/{} {}", state.parts + 1, self.times.len(), part.name),
             before: state.done,
             own: self.times.get(&part.hash).copied().unwrap_or(0.0),
             total: self.total,
-            rounds: plan.rounds.max(1) as f64,
             started: self.started,
-        })
+        });
+        Box::new(Follower { line, ticker: Mutex::new(None) })
     }
 
     fn part_done(&self, part: &Part) {
@@ -102,37 +102,41 @@ impl Observer for PartBar {
     }
 }
 
-/// Follows the run of one part.
-struct Watch {
+/// What is said while one part runs.
+struct Line {
     bar: ProgressBar,
     name: String,
     before: f64,
     own: f64,
     total: f64,
-    rounds: f64,
     started: Instant,
 }
 
-impl Watch {
-    fn at(&self, rounds: f64) {
-        let done = self.before + self.own * (rounds / self.rounds).min(1.0);
+impl Line {
+    /// A share of the part is done.
+    fn at(&self, share: f64) {
+        let done = self.before + self.own * share;
         self.bar.set_position(done as u64);
         let rest = short(left(self.total, done, self.started.elapsed()));
         self.bar.set_message(format!("{rest} left  {}", self.name));
     }
 }
 
-impl formant_runtime::Observer for Watch {
-    fn event(&self, event: &Event) {
-        match event {
-            Event::RoundStarted { round, .. } => self.at(*round as f64 - 1.0),
-            Event::RoundFinished { round, .. } => self.at(*round as f64),
-            _ => {}
-        }
-    }
+/// Follows the run of one part.
+struct Follower {
+    line: Arc<Line>,
+    ticker: Mutex<Option<Ticker>>,
+}
 
-    fn client_done(&self, _method: &str, round: usize, done: usize, of: usize) {
-        self.at(round as f64 - 1.0 + done as f64 / of.max(1) as f64);
+impl formant_runtime::Observer for Follower {
+    fn progress(&self, progress: &Arc<Progress>) {
+        let (watch, line) = (Mutex::new(Watch::new(progress)), self.line.clone());
+        let ticker = Ticker::start(move || {
+            let mut watch = lock(&watch);
+            watch.look();
+            line.at(watch.forecast().share());
+        });
+        *lock(&self.ticker) = Some(ticker);
     }
 }
 

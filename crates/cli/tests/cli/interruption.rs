@@ -108,7 +108,11 @@ fn killed_and_resumed(memory: &str) {
 
 /// Asks a process to stop as a terminal does.
 fn interrupt(child: &Child) {
-    let kill = format!("kill -INT {}", child.id());
+    signal(child, "INT");
+}
+
+fn signal(child: &Child, name: &str) {
+    let kill = format!("kill -{name} {}", child.id());
     assert!(Command::new("sh").args(["-c", &kill]).status().unwrap().success());
 }
 
@@ -124,16 +128,13 @@ fn an_interrupted_run_says_how_to_go_on_and_does() {
     assert_eq!(output.status.code(), Some(130));
     assert!(output.stdout.is_empty());
     let told = String::from_utf8(output.stderr).unwrap();
-    assert!(told.contains("finishing the round, then writing a checkpoint"), "{told}");
+    assert!(told.contains("stopping with the batches under way"), "{told}");
     let command = told.lines().last().unwrap().strip_prefix("interrupted; go on with: ").unwrap();
     assert_eq!(command, "formant run --resume 'my run'");
-    // The round was finished, the checkpoint holds it, and nothing was written after it.
+    // Rounds were done since the last checkpoint, and the one under way is dropped: they come again.
     let (method, round) = checkpoint(&run_dir);
-    assert_eq!((24 * method + round) as usize, finished_rounds(&run_dir));
-    let manifest: Value =
-        serde_json::from_slice(&std::fs::read(run_dir.join("checkpoint.json")).unwrap()).unwrap();
-    let length = std::fs::metadata(run_dir.join("events.jsonl")).unwrap().len();
-    assert_eq!(manifest["log"]["bytes"], length);
+    let lost = finished_rounds(&run_dir) - (24 * method + round) as usize;
+    assert!(lost < 4, "{lost} rounds behind a checkpoint of every fourth");
     terminal.succeed(&["run", "--resume", "my run", "--quiet"]);
     assert_eq!(fate(&run_dir), *UNDISTURBED);
 }
@@ -178,6 +179,52 @@ fn an_interrupted_sweep_keeps_what_is_finished() {
     assert_eq!(std::fs::read_to_string(&results).unwrap().lines().count(), 1);
     terminal.succeed(&args);
     assert_eq!(std::fs::read_to_string(&results).unwrap().lines().count(), 2);
+}
+
+#[test]
+fn a_round_that_would_last_for_hours_ends_at_a_batch() {
+    let terminal = Terminal::new();
+    terminal.write("long.toml", &LONG.replace("\nepochs = 1\n", "\nepochs = 10000\n"));
+    let run_dir = terminal.path("run");
+    let mut child = start(&terminal, &["run", "long.toml", "--out", "run", "--quiet"]);
+    wait_until(&mut child, || run_dir.join("checkpoint.json").exists());
+    signal(&child, "TERM");
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130));
+    assert_eq!((finished_rounds(&run_dir), checkpoint(&run_dir)), (0, (0, 0)));
+}
+
+#[test]
+fn a_finished_run_is_extended_by_rounds_and_methods() {
+    let terminal = Terminal::new();
+    let long = LONG.replace("rounds = 24", "rounds = 9");
+    terminal.write("long.toml", &long);
+    let only = ["--method", "fedavg", "--quiet", "--out", "run"];
+    terminal.succeed(&[&["run", "long.toml", "--set", "rounds=4"], &only[..]].concat());
+    let refused = terminal.formant(&["run", "--resume", "run", "--set", "seed=7"]);
+    assert_eq!(refused.code, Some(1));
+    assert!(refused.stderr.contains("hint: use --set rounds=N"), "{}", refused.stderr);
+    let fewer = terminal.formant(&["run", "--resume", "run", "--set", "rounds=2"]);
+    assert!(fewer.stderr.contains("and 2 are fewer"), "{}", fewer.stderr);
+    let kept = std::fs::read_to_string(terminal.path("run/experiment.toml")).unwrap();
+    assert!(kept.contains("rounds = 4"), "what is refused changes nothing: {kept}");
+    // Killed in the middle, it goes on without being told again.
+    let more = ["run", "--resume", "run", "--set", "rounds=9", "--add-method", "ditto"];
+    let mut child = start(&terminal, &[&more[..], &["--quiet"]].concat());
+    let run_dir = terminal.path("run");
+    wait_until(&mut child, || finished_rounds(&run_dir) >= 6);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let answer = terminal.succeed(&["run", "--resume", "run", "--quiet"]);
+    assert!(answer.stdout.contains("| FedAvg") && answer.stdout.contains("| Ditto"));
+    terminal.write("both.toml", &format!("{long}\n[[method]]\nname = \"ditto\"\n"));
+    let both = ["run", "both.toml", "--method", "fedavg", "--method", "ditto"];
+    terminal.succeed(&[&both[..], &["--quiet", "--out", "whole"]].concat());
+    let last = |folder: &str| {
+        let (fingerprints, _) = fate(&terminal.path(folder));
+        fingerprints[fingerprints.len() - 2..].to_vec()
+    };
+    assert_eq!(last("run"), last("whole"));
 }
 
 #[test]

@@ -189,7 +189,7 @@ mod tests {
 
     #[test]
     fn weights_come_first_and_large_networks_are_thinned() {
-        let network = |name| NetworkSpec::named(name).build(Shape::new(3, 32, 32), 10).unwrap();
+        let network = |name: &str| NetworkSpec::named(name).build(Shape::new(3, 32, 32), 10).unwrap();
         let names = |name: &str| {
             let network = network(name);
             let bands = SpectralBands::new(network.layout());

@@ -245,11 +245,12 @@ impl Reading {
         }
     }
 
-    /// A resumed session may open the log again, for the same experiment.
+    /// A resumed session may open the log again, for the same experiment or for more of it: more rounds, and
+    /// methods behind those that there were.
     fn resume(&mut self, line: &Line<'_>, value: Value) -> Result<(), ReportError> {
         let started = line.header(value)?;
         let before = &self.log.started;
-        let same = started.methods == before.methods
+        let same = started.methods.starts_with(&before.methods)
             && started.clients == before.clients
             && started.seed == before.seed;
         if !same {
@@ -259,11 +260,18 @@ impl Reading {
                 found: started.name,
             });
         }
+        for (place, info) in started.methods.iter().enumerate().skip(self.log.methods.len()) {
+            if self.places.insert(info.label.clone(), place).is_some() {
+                return Err(line.malformed(format!("the method label {:?} twice", info.label)));
+            }
+            self.log.methods.push(MethodLog::new(info.clone()));
+        }
         self.log.started = started;
         self.log.seconds = None;
         Ok(())
     }
 
+    #[expect(clippy::too_many_lines, reason = "an arm for each kind of event")]
     fn record(&mut self, line: &Line<'_>, event: Event) -> Result<(), ReportError> {
         match event {
             Event::RoundStarted { method, round, participants } => {

@@ -6,7 +6,7 @@ use crate::{Desk, Hand, Lasting, MethodPlan, RunPlan, RuntimeError};
 use formant_federation::Until;
 use formant_methods::{MethodError, Value};
 use formant_model::{Role, encode, folder};
-use formant_numerics::{Detail, Metric, Model, NumericsError, Patience, Rng, Stream, Tally};
+use formant_numerics::{Detail, Metric, Model, NumericsError, Patience, Pulse, Rng, Stream, Tally};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -20,6 +20,8 @@ pub struct Client<'p> {
     pub method: &'p MethodPlan,
     /// Who it is.
     pub id: usize,
+    /// Who waits for what it does.
+    pub pulse: Pulse<'p>,
 }
 
 /// What a job has left besides the state.
@@ -48,7 +50,7 @@ impl RunPlan {
 
 impl<'p> Client<'p> {
     fn desk(&self) -> Desk<'p> {
-        self.plan.desk(self.method, self.id)
+        Desk { pulse: self.pulse, ..self.plan.desk(self.method, self.id) }
     }
 
     /// Computes a job. `sent` gives the copy of the newest upload of earlier jobs, if one was kept.
@@ -120,22 +122,18 @@ impl<'p> Client<'p> {
 
     /// A model on the client's own samples, with its answers if that is wanted. A model that diverged while it
     /// was fine-tuned gets nothing right.
-    pub fn tally(&self, model: Option<&Model>, answers: bool, hand: &mut Hand) -> Tally {
-        let samples = &*self.plan.federation.dataset.train;
-        let detail = Detail::of(&self.plan.evaluation.metrics).with_confusion(answers);
-        let indices = self.plan.scored(self.id);
-        if let Some(model) = model {
-            hand.worker.score(model, samples, indices, detail)
-        } else {
-            let classes = self.plan.engine.network().classes();
-            Tally::lost(samples, indices, classes, detail)
-        }
+    pub fn tally(
+        &self,
+        model: Option<&Model>,
+        answers: bool,
+        hand: &mut Hand,
+    ) -> Result<Tally, RuntimeError> {
+        tally_on(self.plan, self.plan.scored(self.id), model, answers, hand, self.pulse)
     }
 
     /// What the plan wants to know of such a tally.
     pub fn figures(&self, tally: &Tally) -> Figures {
-        let metrics = [Metric::Accuracy].into_iter().chain(self.plan.evaluation.metrics.further());
-        metrics.filter_map(|metric| Some((metric, tally.figure(metric)?))).collect()
+        figures_of(self.plan, tally)
     }
 
     /// Writes its personal model after a round into a folder; gives the bytes of the file, none for a
@@ -160,19 +158,25 @@ impl<'p> Client<'p> {
 }
 
 /// A model on somebody's own samples; one that diverged gets nothing right.
-pub(super) fn score_on(
+pub(super) fn tally_on(
     plan: &RunPlan,
     indices: &[u32],
     model: Option<&Model>,
+    answers: bool,
     hand: &mut Hand,
-) -> Figures {
-    let (samples, measures) = (&*plan.federation.dataset.train, &plan.evaluation.metrics);
-    let detail = Detail::of(measures);
-    let tally = if let Some(model) = model {
-        hand.worker.score(model, samples, indices, detail)
+    pulse: Pulse<'_>,
+) -> Result<Tally, RuntimeError> {
+    let samples = &*plan.federation.dataset.train;
+    let detail = Detail::of(&plan.evaluation.metrics).with_confusion(answers);
+    if let Some(model) = model {
+        Ok(hand.score(model, samples, indices, detail, pulse)?)
     } else {
-        Tally::lost(samples, indices, plan.engine.network().classes(), detail)
-    };
-    let metrics = [Metric::Accuracy].into_iter().chain(measures.further());
+        Ok(Tally::lost(samples, indices, plan.engine.network().classes(), detail))
+    }
+}
+
+/// What a plan wants to know of a tally.
+pub(super) fn figures_of(plan: &RunPlan, tally: &Tally) -> Figures {
+    let metrics = [Metric::Accuracy].into_iter().chain(plan.evaluation.metrics.further());
     metrics.filter_map(|metric| Some((metric, tally.figure(metric)?))).collect()
 }

@@ -1,7 +1,7 @@
 //! The set on which generic models are scored, in parts that may be scored anywhere.
 
-use crate::{Hand, RunPlan, Scored};
-use formant_numerics::{Detail, EVALUATION_BATCH, Measures, Model, Samples, Tally};
+use crate::{Hand, RunPlan, RuntimeError, Scored};
+use formant_numerics::{Detail, EVALUATION_BATCH, Measures, Model, Pulse, Samples, Tally};
 
 /// Samples in one part.
 pub(super) const PART: usize = 4 * EVALUATION_BATCH;
@@ -34,11 +34,18 @@ impl<'p> GlobalSet<'p> {
     }
 
     /// Scores a model on one part, with its answers if that is wanted.
-    pub fn score_part(&self, part: usize, model: &Model, answers: bool, hand: &mut Hand) -> Tally {
+    pub fn score_part(
+        &self,
+        part: usize,
+        model: &Model,
+        answers: bool,
+        hand: &mut Hand,
+        pulse: Pulse<'_>,
+    ) -> Result<Tally, RuntimeError> {
         let end = ((part + 1) * PART).min(self.indices.len());
         let indices = &self.indices[part * PART..end];
         let detail = Detail::of(self.measures).with_confusion(answers);
-        hand.worker.score(model, self.samples, indices, detail)
+        Ok(hand.score(model, self.samples, indices, detail, pulse)?)
     }
 
     /// The tally of the whole set, from those of all parts in order.

@@ -21,13 +21,17 @@ use crate::event::{Phase, Span};
 use crate::store::{Room, Stored};
 use crate::{PhaseRecord, RuntimeError};
 use formant_methods::Value;
-use formant_numerics::{Confusion, Metric, Model, Tally};
+use formant_numerics::{Confusion, Metric, Model, Pulse, Tally};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
 /// Holds the states of all clients while a method runs, and computes with them.
+///
+/// Whoever waits for a wave, a score or newcomers may stop it by its [`Pulse`]; it then ends within seconds, with an
+/// error for which [`RuntimeError::is_stop`] holds, and the states are lost: the method has to begin again
+/// from what was made durable.
 pub trait Executor {
     /// Begins a method, with the states that a checkpoint names and fresh ones for all other clients.
     fn begin(&mut self, start: &Start<'_>) -> Result<(), RuntimeError>;
@@ -47,10 +51,20 @@ pub trait Executor {
     fn score_personal(&mut self, looked: &Look<'_>) -> Result<PersonalScores, RuntimeError>;
 
     /// Scores one model on every client's own samples, with the answers added up if that is wanted.
-    fn score_own(&mut self, model: &Model, answers: bool) -> Result<OwnScores, RuntimeError>;
+    fn score_own(
+        &mut self,
+        model: &Model,
+        answers: bool,
+        pulse: Pulse<'_>,
+    ) -> Result<OwnScores, RuntimeError>;
 
     /// Scores one model on the [`GlobalSet`], with its answers if that is wanted.
-    fn score_global(&mut self, model: &Model, answers: bool) -> Result<Tally, RuntimeError>;
+    fn score_global(
+        &mut self,
+        model: &Model,
+        answers: bool,
+        pulse: Pulse<'_>,
+    ) -> Result<Tally, RuntimeError>;
 
     /// Has every newcomer of the plan make personal models for itself; gives what came of it in their order. No
     /// method needs to have begun: newcomers have no states.
@@ -121,8 +135,8 @@ pub struct Wave<'a> {
     pub jobs: &'a Jobs,
     /// The broadcasts that they need, by the rounds that these open.
     pub broadcasts: &'a BTreeMap<u64, Arc<Value>>,
-    /// Called from anywhere when a client's job is done.
-    pub job_done: &'a (dyn Fn() + Sync),
+    /// Who waits for it. An executor elsewhere counts a client's samples when its job is done.
+    pub pulse: Pulse<'a>,
 }
 
 /// What a client gives back.
@@ -184,6 +198,8 @@ pub struct Look<'a> {
     pub answers: bool,
     /// Of so many clients, the first by id, the models themselves are wanted.
     pub models: usize,
+    /// Who waits for their scores.
+    pub pulse: Pulse<'a>,
 }
 
 /// What a model is worth on a client's own samples, by accuracy and by each metric that the plan asks
@@ -228,6 +244,8 @@ pub struct Adapting<'a> {
     pub keep: bool,
     /// Called from anywhere when a newcomer is through.
     pub done: &'a (dyn Fn() + Sync),
+    /// Who waits for them, and may stop them at a batch.
+    pub pulse: Pulse<'a>,
 }
 
 /// What a newcomer came to.

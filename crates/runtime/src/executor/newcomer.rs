@@ -4,12 +4,12 @@
 //! approaches see their batches in the same order. Training is in epochs of one pass each, which begin at rest, at the
 //! learning rate that the schedule is a share of: where a schedule has ended, a newcomer only begins.
 
-use super::client::score_on;
+use super::client::{figures_of, tally_on};
 use super::{Adaptation, Adapting, Figures, Progress};
 use crate::{Hand, MethodPlan, PhasePlan, RunPlan, RuntimeError};
 use formant_data::ClientData;
 use formant_methods::{Loan, Local, MethodError, Moment, Newcomer as Rule, Training, Value};
-use formant_numerics::{Model, Part, Patience, Rng, Stream};
+use formant_numerics::{Model, Part, Patience, Pulse, Rng, Stream};
 use std::time::Instant;
 
 /// A newcomer of a run and the method whose models it gets.
@@ -20,6 +20,8 @@ pub struct Newcomer<'p> {
     data: &'p ClientData,
     /// Its number, which follows those of the clients.
     number: usize,
+    /// Who waits for what it does.
+    pulse: Pulse<'p>,
 }
 
 /// What draws randomness in an epoch.
@@ -46,11 +48,16 @@ impl<'p> Newcomer<'p> {
             method: &plan.methods[method],
             data: &federation.newcomers.clients[place],
             number: federation.clients.len() + place,
+            pulse: Pulse::NONE,
         }
     }
 
     /// Makes a personal model in each way that there is, and scores it after every epoch.
     pub fn adapt(&self, asked: &Adapting<'_>, hand: &mut Hand) -> Result<Adaptation, RuntimeError> {
+        Newcomer { pulse: asked.pulse, ..*self }.make_both(asked, hand)
+    }
+
+    fn make_both(&self, asked: &Adapting<'_>, hand: &mut Hand) -> Result<Adaptation, RuntimeError> {
         let fine_tuned = self.train_part(asked, asked.model, Part::All, hand)?;
         let own = match asked.broadcast {
             None => None,
@@ -79,7 +86,7 @@ impl<'p> Newcomer<'p> {
     ) -> Result<Progress, RuntimeError> {
         let started = Instant::now();
         let mut model = of.clone();
-        let mut figures = vec![self.score(Some(&model), hand)];
+        let mut figures = vec![self.score(Some(&model), hand)?];
         let mut failed = false;
         for epoch in 1..=asked.epochs {
             let mut next = model.clone();
@@ -90,7 +97,7 @@ impl<'p> Newcomer<'p> {
                 Some(()) => model = next,
                 None => failed = true,
             }
-            figures.push(self.score(Some(&model), hand));
+            figures.push(self.score(Some(&model), hand)?);
         }
         let seconds = started.elapsed().as_secs_f64();
         Ok(Progress { figures, failed, seconds, model: asked.keep.then_some(model) })
@@ -156,21 +163,23 @@ impl<'p> Newcomer<'p> {
         keep: Option<&mut Option<Model>>,
     ) -> Result<Figures, RuntimeError> {
         let loan = self.loan(epoch, Turn::Look);
-        let mut local = Local::new(self.plan.engine.network(), &mut *hand.worker, loan);
+        let network = self.plan.engine.network();
+        let mut local = Local::new(network, &mut *hand.worker, loan).watched(self.pulse);
         let model = match self.method.method.personal_model(state, got, &mut local) {
             Ok(model) => Some(model),
             Err(MethodError::Numerics(_)) => None,
             Err(error) => return Err(error.into()),
         };
-        let figures = self.score(model.as_deref(), hand);
+        let figures = self.score(model.as_deref(), hand)?;
         if let (Some(keep), Some(model)) = (keep, model) {
             *keep = Some(model.into_owned());
         }
         Ok(figures)
     }
 
-    fn score(&self, model: Option<&Model>, hand: &mut Hand) -> Figures {
-        score_on(self.plan, self.plan.evaluation.split.of(self.data), model, hand)
+    fn score(&self, model: Option<&Model>, hand: &mut Hand) -> Result<Figures, RuntimeError> {
+        let own = self.plan.evaluation.split.of(self.data);
+        Ok(figures_of(self.plan, &tally_on(self.plan, own, model, false, hand, self.pulse)?))
     }
 
     /// Lends its data to one epoch. A divergence is an outcome, any other failure an error.
@@ -183,7 +192,8 @@ impl<'p> Newcomer<'p> {
     ) -> Result<Option<T>, RuntimeError> {
         let mut loan = self.loan(epoch, turn);
         loan.settings.epochs = 1;
-        let mut local = Local::new(self.plan.engine.network(), &mut *hand.worker, loan);
+        let network = self.plan.engine.network();
+        let mut local = Local::new(network, &mut *hand.worker, loan).watched(self.pulse);
         match train(&mut local) {
             Ok(value) => Ok(Some(value)),
             Err(MethodError::Numerics(_)) => Ok(None),

@@ -63,6 +63,11 @@ impl Broadcasts {
         Ok(Arc::new(method.decode_broadcast(&store.load(stored)?)?))
     }
 
+    /// Writes the newest for a checkpoint of a server that has moved on from it.
+    pub(super) fn write_newest(&self, store: &ServerStore<'_>) -> Result<Stored, RuntimeError> {
+        store.write_value("broadcast", &self.newest.1)
+    }
+
     /// Encoded size of the newest.
     pub(super) fn bytes(&self) -> u64 {
         self.newest.2

@@ -47,10 +47,13 @@ impl Course<'_> {
         executor: &mut dyn Executor,
     ) -> Result<Found<'s>, RuntimeError> {
         let started = Instant::now();
+        let pulse = self.scoring_pulse();
+        self.progress.scoring(false);
         let (method, measures) = (&*self.method.method, &self.plan.evaluation.metrics);
         let broadcast = method.broadcast(server)?;
         let Wanted { folder, answers, models } = wanted;
-        let look = |mean| Look { round, broadcast: &broadcast, mean, folder, answers, models };
+        let look =
+            |mean| Look { round, broadcast: &broadcast, mean, folder, answers, models, pulse };
         let mut gm_on_clients = None;
         // The paper's remark: without a PM, the GM is scored in its place, and without a GM the
         // averaged PM.
@@ -59,7 +62,7 @@ impl Course<'_> {
                 (model, executor.score_personal(&look(false))?)
             }
             Some(model) => {
-                let OwnScores { clients, answers } = executor.score_own(&model, answers)?;
+                let OwnScores { clients, answers } = executor.score_own(&model, answers, pulse)?;
                 gm_on_clients = Some(accuracies(&clients));
                 (model, PersonalScores { clients, answers, ..PersonalScores::default() })
             }
@@ -68,10 +71,10 @@ impl Course<'_> {
                 (Cow::Owned(scores.mean.take().unwrap_or_default()), scores)
             }
         };
-        let gm = executor.score_global(&generic, answers)?;
+        let gm = executor.score_global(&generic, answers, pulse)?;
         let mut gm_candidates = Vec::new();
         for (name, model) in method.other_global_models(server)? {
-            let score = Score::of(&executor.score_global(&model, false)?, measures);
+            let score = Score::of(&executor.score_global(&model, false, pulse)?, measures);
             gm_candidates.extend(score.map(|score| Candidate { name: name.into(), score }));
         }
         let PersonalScores { clients, written, models, .. } = scores;
@@ -86,6 +89,7 @@ impl Course<'_> {
             seconds: started.elapsed().as_secs_f64(),
             clock: None,
         };
+        self.progress.scoring(true);
         let answered = answers.then(|| Answered {
             gm: gm.confusion().and_then(Errors::of),
             pm: scores.answers.as_ref().and_then(Errors::of),

@@ -5,6 +5,7 @@ use super::Course;
 use crate::RuntimeError;
 use crate::event::{ClientSpectra, Detailed, Errors, LayerSpectrum, Spectra};
 use crate::executor::{Executor, Figures};
+use formant_methods::MethodError;
 use formant_numerics::{Metric, Model, SpectralBands, SpectralComparison, vector};
 use std::collections::BTreeMap;
 
@@ -40,9 +41,10 @@ impl Course<'_> {
         generic: &Model,
         executor: &mut dyn Executor,
     ) -> Result<Detailed, RuntimeError> {
+        let pulse = self.other_pulse();
         let gm_on_clients = match answered.gm_on_clients {
             Some(known) => known,
-            None => accuracies(&executor.score_own(generic, false)?.clients),
+            None => accuracies(&executor.score_own(generic, false, pulse)?.clients),
         };
         let method = self.method.label.clone();
         Ok(Detailed { method, round, gm: answered.gm, pm: answered.pm, gm_on_clients })
@@ -63,6 +65,9 @@ impl Course<'_> {
         if of.is_empty() || !generic.is_finite() {
             return Ok(None);
         }
+        if self.is_stopped() {
+            return Err(MethodError::Stopped.into());
+        }
         let layout = self.plan.engine.network().layout();
         let Lens { comparison, bands } = lens.get_or_insert_with(|| Lens {
             comparison: SpectralComparison::new(layout),
@@ -72,7 +77,7 @@ impl Course<'_> {
             (of.iter().map(|(_, model)| &*model.parameters).collect(), &generic.parameters);
         let diverge = |tau| {
             let found = comparison.divergences(&students, teacher, tau);
-            found.map_err(|error| RuntimeError::from(formant_methods::MethodError::from(error)))
+            found.map_err(|error| RuntimeError::from(MethodError::from(error)))
         };
         let (all, low) = (diverge(1.0)?, diverge(LOW)?);
         let layers = |w: &[f32]| -> Vec<LayerSpectrum> {

@@ -12,7 +12,6 @@ use formant_methods::{MethodError, Value};
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// What becomes of a wave's uploads.
 pub(super) enum Destination<'s> {
@@ -46,13 +45,7 @@ impl Course<'_> {
         recorder: &mut Recorder<'_>,
     ) -> Result<Outcome, RuntimeError> {
         let broadcasts = self.gather(jobs, history)?;
-        let newest = jobs.values().flatten().map(|step| step.round).max().unwrap_or(0);
-        let (done, of, observer) = (AtomicUsize::new(0), jobs.len(), recorder.observer());
-        let job_done = || {
-            let done = done.fetch_add(1, Ordering::Relaxed) + 1;
-            observer.client_done(&self.method.label, newest as usize, done, of);
-        };
-        let wave = Wave { jobs, broadcasts: &broadcasts, job_done: &job_done };
+        let wave = Wave { jobs, broadcasts: &broadcasts, pulse: self.training_pulse() };
         let mut records = Vec::with_capacity(jobs.len());
         let mut stopped = None;
         executor.run(&wave, &mut |answers| {

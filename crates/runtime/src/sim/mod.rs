@@ -15,6 +15,7 @@ mod insight;
 mod jobs;
 mod newcomers;
 mod patience;
+mod rounds;
 mod shelf;
 mod situation;
 
@@ -23,18 +24,21 @@ pub(crate) use patience::Standing;
 pub(crate) use shelf::StoredBest;
 pub(crate) use situation::Situation;
 
-use crate::checkpoint::Checkpoint;
+use crate::checkpoint::{Checkpoint, Ended};
 use crate::event::{Event, Runtime};
 use crate::event_log::LogMark;
 use crate::executor::{Executor, Held, Start, Threads};
 use crate::files::{create_folder, lock};
 use crate::recorder::{Observer, Recorder};
-use crate::store::{Kept, Room, ServerStore, Stored};
-use crate::{MethodPlan, RunPlan, RuntimeError, resumption};
+use crate::resumption::{self, Found};
+use crate::store::{Room, ServerStore, Stored};
+use crate::{MethodPlan, Progress, RunPlan, RuntimeError};
 use broadcasts::Broadcasts;
-use drive::{Drive, Milestone};
+use drive::Drive;
 use formant_federation::Protocol;
 use formant_methods::Value;
+use formant_numerics::Pulse;
+use rounds::Keeper;
 use shelf::Best;
 use std::path::Path;
 use std::sync::Arc;
@@ -47,14 +51,16 @@ use xxhash_rust::xxh3::Xxh3;
 pub enum Outcome {
     /// All methods, all rounds.
     Complete,
-    /// Stopped on request after a whole round, with a checkpoint.
+    /// Stopped on request. The run stands at a checkpoint, from which it goes on to the same bits.
     Interrupted,
 }
 
 /// Runs a plan in a folder, or goes on where its checkpoint stands, with as many threads as the plan
 /// says.
 ///
-/// `stop` may be set from anywhere (Ctrl-C): the current round is finished, a checkpoint written.
+/// `stop` may be set from anywhere (Ctrl-C): the run ends with the batches under way. What the round under
+/// way has computed is dropped, and so are rounds after the last checkpoint, of which the oldest ended ten
+/// seconds ago at most (or twenty times as long as writing a checkpoint takes).
 pub fn run(
     plan: &RunPlan,
     run_dir: &Path,
@@ -75,28 +81,94 @@ pub fn run_on(
     observer: &dyn Observer,
     stop: &AtomicBool,
 ) -> Result<Outcome, RuntimeError> {
+    go(executor, &Session { plan, run_dir, observer, stop, may_extend: false })
+}
+
+/// Goes on with a run that was interrupted, or that has ended and now has more rounds or further methods:
+/// the plan is that of the longer run. More rounds need what was kept at the end of each method; they give
+/// the bits of having run as many from the start.
+pub fn extend(
+    plan: &RunPlan,
+    run_dir: &Path,
+    observer: &dyn Observer,
+    stop: &AtomicBool,
+) -> Result<Outcome, RuntimeError> {
+    std::thread::scope(|scope| {
+        extend_on(&mut Threads::new(plan, scope), plan, run_dir, observer, stop)
+    })
+}
+
+/// The same with any executor.
+pub fn extend_on(
+    executor: &mut dyn Executor,
+    plan: &RunPlan,
+    run_dir: &Path,
+    observer: &dyn Observer,
+    stop: &AtomicBool,
+) -> Result<Outcome, RuntimeError> {
+    go(executor, &Session { plan, run_dir, observer, stop, may_extend: true })
+}
+
+/// Whether [`extend`] would go on, asked before anything is changed.
+pub fn check_extension(plan: &RunPlan, run_dir: &Path) -> Result<(), RuntimeError> {
+    resumption::found(plan, run_dir, true).map(drop)
+}
+
+/// One process's part of a run.
+struct Session<'a> {
+    plan: &'a RunPlan,
+    run_dir: &'a Path,
+    observer: &'a dyn Observer,
+    stop: &'a AtomicBool,
+    may_extend: bool,
+}
+
+impl Session<'_> {
+    /// Opens the log, or opens it again for an extension, and says where the run stands.
+    fn begin(&self, found: Found) -> Result<(Checkpoint, Recorder<'_>), RuntimeError> {
+        let mut recorder = Recorder::open(self.run_dir, found.log(), self.observer)?;
+        let begun = match found {
+            Found::Underway(checkpoint) => return Ok((checkpoint, recorder)),
+            Found::Complete(checkpoint) => Checkpoint { method: 0, ..checkpoint },
+            Found::Nothing => Checkpoint::at_method(0, LogMark::default(), 0.0),
+        };
+        let header = recorder.end().bytes;
+        recorder.record(&Event::RunStarted(self.plan.header.clone()))?;
+        let method = begun.next_method(self.plan.methods.len(), self.plan.rounds);
+        let checkpoint = Checkpoint { method, header, log: recorder.sync()?, ..begun };
+        checkpoint.write(self.run_dir)?;
+        Ok((checkpoint, recorder))
+    }
+}
+
+fn go(executor: &mut dyn Executor, session: &Session<'_>) -> Result<Outcome, RuntimeError> {
+    let Session { plan, run_dir, observer, stop, may_extend } = *session;
     create_folder(run_dir)?;
     let _lock = lock(run_dir)?;
-    let checkpoint = resumption::checkpoint(plan, run_dir)?;
-    let from = checkpoint.as_ref().map_or_else(LogMark::default, |checkpoint| checkpoint.log);
-    let mut recorder = Recorder::open(run_dir, from, observer)?;
-    let mut checkpoint = if let Some(checkpoint) = checkpoint {
-        checkpoint
-    } else {
-        recorder.record(&Event::RunStarted(plan.header.clone()))?;
-        let start = Checkpoint::at_method(0, recorder.sync()?, 0.0);
-        start.write(run_dir)?;
-        start
-    };
+    let found = resumption::found(plan, run_dir, may_extend)?;
+    let (mut checkpoint, mut recorder) = session.begin(found)?;
+    let extensible = plan.extensible()?;
+    let mut load = plan.workload();
+    for (work, ended) in load.methods.iter_mut().zip(&checkpoint.ended) {
+        work.leave_out(ended.rounds(plan.rounds));
+    }
+    let progress = Arc::new(Progress::new(load));
+    observer.progress(&progress);
     while checkpoint.method < plan.methods.len() {
         let method = &plan.methods[checkpoint.method];
         let (index, rules) = (checkpoint.method, plan.rules(method));
-        let course = Course { plan, run_dir, stop, method, index, rules };
-        match course.run_method(&checkpoint, executor, &mut recorder)? {
-            Some(next) => checkpoint = next,
-            None => return Ok(Outcome::Interrupted),
+        let from = checkpoint.at_work(plan.rounds);
+        progress.begin(index, from.round, !from.is_closed());
+        let (progress, is_extensible) = (&*progress, extensible[index]);
+        let course = Course { plan, run_dir, stop, progress, method, index, rules, is_extensible };
+        match course.run_method(&from, executor, &mut recorder) {
+            Ok(Some(next)) => checkpoint = next,
+            Ok(None) => return Ok(Outcome::Interrupted),
+            Err(error) if error.is_stop() => return Ok(Outcome::Interrupted),
+            Err(error) => return Err(error),
         }
     }
+    progress.begin(checkpoint.method, 0, false);
     Ok(Outcome::Complete)
 }
 
@@ -105,10 +177,13 @@ struct Course<'a> {
     plan: &'a RunPlan,
     run_dir: &'a Path,
     stop: &'a AtomicBool,
+    progress: &'a Progress,
     method: &'a MethodPlan,
     /// The method's place in the run.
     index: usize,
     rules: Protocol,
+    /// Whether what more rounds would need is kept.
+    is_extensible: bool,
 }
 
 impl Course<'_> {
@@ -152,7 +227,10 @@ impl Course<'_> {
             recorder.record(&Event::MethodStarted { method: self.method.label.clone() })?;
         }
         let situation = from.situation.clone().unwrap_or_else(|| Situation::new(self));
-        let newest = method.broadcast(&server)?;
+        let newest = match &from.newest {
+            Some(stored) => method.decode_broadcast(&store.load(stored)?)?,
+            None => method.broadcast(&server)?,
+        };
         let broadcasts =
             Broadcasts::new(situation.round().max(1), newest, from.broadcasts.clone())?;
         let best = from.best.as_ref().map(|best| Best::restore(best, store)).transpose()?;
@@ -171,67 +249,19 @@ impl Course<'_> {
         if from.round == 0 {
             drive.begin(recorder)?;
         }
-        let Some(end) = self.run_rounds(from, &mut drive, recorder, &clock)? else {
+        let mut keeper = Keeper::new(self, from, &clock);
+        let Some(end) = self.run_rounds(&mut keeper, &mut drive, recorder)? else {
             return Ok(None);
         };
         self.keep_models(&end, &mut drive, recorder)?;
         self.adapt_newcomers(&end, &mut drive, recorder)?;
-        self.finish(from, &clock, &mut drive, end, recorder)
-    }
-
-    /// Runs rounds to the end; `None` if it was asked to stop.
-    fn run_rounds(
-        &self,
-        from: &Checkpoint,
-        drive: &mut Drive<'_>,
-        recorder: &mut Recorder<'_>,
-        clock: &Clock<'_>,
-    ) -> Result<Option<End>, RuntimeError> {
-        let mut started = Instant::now();
-        let (mut round, mut milestone) = (from.round, None);
-        loop {
-            let reached = match milestone.take() {
-                Some(reached) => reached,
-                None => drive.go_on(recorder)?,
-            };
-            match reached {
-                Milestone::Stopped(why) => return Ok(Some(End::early(round, why))),
-                Milestone::Over => {
-                    let waiting = || "nobody is left who would answer".to_owned();
-                    let unfinished = (round < self.plan.rounds).then(waiting);
-                    let stopped = drive.compute(recorder)?.or(unfinished);
-                    let is_planned = stopped.is_none();
-                    return Ok(Some(End { round, stopped, is_scored: true, is_planned }));
-                }
-                Milestone::Aggregated(done) => round = done as usize,
-            }
-            recorder.record(&Event::RoundFinished {
-                method: self.method.label.clone(),
-                round,
-                seconds: started.elapsed().as_secs_f64(),
-                broadcast_bytes: drive.broadcasts.bytes(),
-                clock: self.is_timed().then(|| drive.situation.ready().0),
-            })?;
-            let last = round == self.plan.rounds;
-            if !last && round.is_multiple_of(self.plan.evaluation.every) {
-                if let Some(why) = drive.compute(recorder)? {
-                    return Ok(Some(End::early(round, why)));
-                }
-                if let Some(end) = self.evaluate_between(round, drive, recorder)? {
-                    return Ok(Some(end));
-                }
-            }
-            started = Instant::now();
-            milestone = drive.open_next(round as u64, recorder)?;
-            recorder.flush()?;
-            let interrupted = self.stop.load(Ordering::Relaxed);
-            if !last && (interrupted || round.is_multiple_of(self.plan.checkpoint_every)) {
-                self.save(from, round, drive, recorder, clock)?;
-                if interrupted {
-                    return Ok(None);
-                }
-            }
-        }
+        let ended = match keeper.end {
+            _ if end.stopped.is_some() => Ended::Early,
+            // What became of other methods is no part of it.
+            Some(kept) => Ended::Kept(Box::new(Checkpoint { ended: Vec::new(), ..kept })),
+            None => Ended::Unkept,
+        };
+        self.finish(from, &clock, &mut drive, (end, ended), recorder)
     }
 
     /// Closes the method's part of the log; gives the checkpoint at the start of the next one.
@@ -240,7 +270,7 @@ impl Course<'_> {
         from: &Checkpoint,
         clock: &Clock<'_>,
         drive: &mut Drive<'_>,
-        end: End,
+        (end, outcome): (End, Ended),
         recorder: &mut Recorder<'_>,
     ) -> Result<Option<Checkpoint>, RuntimeError> {
         let (fingerprint, server_fingerprint) = fingerprints(&drive.server, &mut *drive.executor)?;
@@ -257,51 +287,48 @@ impl Course<'_> {
             best_round: best_round.filter(|_| end.is_planned),
             stopped: end.stopped,
         })?;
-        let index = from.method + 1;
-        let finished = index == self.plan.methods.len();
-        if finished {
-            recorder.record(&Event::RunFinished { seconds: clock.run_seconds() })?;
+        let mut ended = from.ended.clone();
+        match ended.get_mut(self.index) {
+            Some(before) => *before = outcome,
+            None => ended.push(outcome),
         }
-        let next = Checkpoint::at_method(index, recorder.sync()?, clock.run_seconds());
+        let run_seconds = clock.run_seconds();
+        let next = Checkpoint {
+            version: drive.store.version(),
+            header: from.header,
+            ended,
+            ..Checkpoint::at_method(self.index + 1, recorder.end(), run_seconds)
+        };
+        let (methods, rounds) = (self.plan.methods.len(), self.plan.rounds);
+        let method = next.next_method(methods, rounds);
+        let finished = method == methods;
+        if finished {
+            recorder.record(&Event::RunFinished { seconds: run_seconds })?;
+        }
+        let next = Checkpoint { method, log: recorder.sync()?, ..next };
         next.write(self.run_dir)?;
         drive.sweep(&next);
-        if self.stop.load(Ordering::Relaxed) && !finished {
-            return Ok(None);
-        }
-        Ok(Some(next))
+        Ok((finished || !self.is_stopped()).then_some(next))
     }
 
-    fn save(
-        &self,
-        from: &Checkpoint,
-        round: usize,
-        drive: &mut Drive<'_>,
-        recorder: &mut Recorder<'_>,
-        clock: &Clock<'_>,
-    ) -> Result<(), RuntimeError> {
-        let store = drive.store;
-        if let Some(standing) = &mut drive.standing {
-            self.sync_best(standing)?;
-        }
-        let Held { clients, sent } = drive.executor.persist()?;
-        let checkpoint = Checkpoint {
-            round,
-            server: Some(store.write_value("server", &drive.server)?),
-            clients,
-            kept: Kept { uploads: store.uploads.persist()?, sent },
-            broadcasts: drive.broadcasts.older().clone(),
-            best: drive.best.as_mut().map(|best| best.persist(store)).transpose()?,
-            standing: drive.standing.clone(),
-            situation: Some(drive.situation.clone()),
-            log: recorder.sync()?,
-            method_seconds: clock.method_seconds(),
-            run_seconds: clock.run_seconds(),
-            version: store.version(),
-            ..from.clone()
-        };
-        checkpoint.write(self.run_dir)?;
-        drive.sweep(&checkpoint);
-        Ok(())
+    /// Whether somebody wants the run to end.
+    fn is_stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    /// Who waits for clients that train.
+    fn training_pulse(&self) -> Pulse<'_> {
+        Pulse { stop: Some(self.stop), samples: Some(&self.progress.trained) }
+    }
+
+    /// Who waits for models to be scored.
+    fn scoring_pulse(&self) -> Pulse<'_> {
+        Pulse { stop: Some(self.stop), samples: Some(&self.progress.scored) }
+    }
+
+    /// Who waits for work that is no part of the workload.
+    fn other_pulse(&self) -> Pulse<'_> {
+        Pulse { stop: Some(self.stop), samples: None }
     }
 
     /// Whether the virtual clock has anything to say.

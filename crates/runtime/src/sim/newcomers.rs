@@ -21,7 +21,7 @@ impl Course<'_> {
         if self.plan.federation.newcomers.clients.is_empty() || !end.is_planned {
             return Ok(());
         }
-        let method = &*self.method.method;
+        let (method, pulse) = (&*self.method.method, self.other_pulse());
         let broadcast = method.broadcast(&drive.server)?;
         let model: Cow<'_, Model> = match method.global_model(&drive.server)? {
             Some(model) => model,
@@ -33,6 +33,7 @@ impl Course<'_> {
                     folder: None,
                     answers: false,
                     models: 0,
+                    pulse,
                 };
                 Cow::Owned(drive.executor.score_personal(&look)?.mean.unwrap_or_default())
             }
@@ -49,6 +50,7 @@ impl Course<'_> {
             epochs: self.plan.evaluation.adapt_epochs,
             keep: false,
             done: &|| {},
+            pulse,
         };
         let found = drive.executor.adapt(&asked)?;
         for adapted in self.plan.adapted(self.index, end.round, &found) {

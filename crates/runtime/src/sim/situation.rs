@@ -89,6 +89,11 @@ impl Situation {
         self.busy.iter().map(|busy| (total - busy).max(0.0)).collect()
     }
 
+    /// Goes on to more rounds than it began with.
+    pub(crate) fn go_on_to(&mut self, rounds: usize) {
+        self.server.go_on_to(rounds as u64);
+    }
+
     /// Whether it belongs to a method with these rules, and names no client that they do not have.
     pub(crate) fn fits(&self, rules: &Protocol) -> bool {
         let at_work = self.jobs.keys().chain(self.computed.keys()).chain(self.endless.keys());

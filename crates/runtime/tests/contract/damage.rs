@@ -48,7 +48,7 @@ fn a_damaged_checkpoint_is_named() {
 #[test]
 fn a_checkpoint_of_a_later_format_or_without_its_states_is_refused() {
     for (from, to, expected) in [
-        ("\"format\": 4", "\"format\": 9", "format 9 where this version reads 4"),
+        ("\"format\": 5", "\"format\": 9", "format 9 where this version reads 5"),
         ("\"round\": 2", "\"round\": 0", "does not name a state for round 0"),
         ("\"round\": 2", "\"round\": 70", "does not name a state for round 70"),
     ] {
@@ -192,6 +192,6 @@ fn a_complete_run_has_nothing_to_resume() {
     let error = refusal(&folder, &plan());
     assert_eq!(
         error,
-        "the run in RUN is complete: there is nothing to resume\nhint: `formant report RUN` prints its table"
+        "the run in RUN is complete: there is nothing to resume\nhint: `formant report RUN` prints its table; --set rounds=N and --add-method NAME extend it"
     );
 }

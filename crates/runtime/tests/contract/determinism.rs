@@ -40,11 +40,11 @@ fn old_states_do_not_pile_up_between_checkpoints() {
     });
     let folder = Folder::new();
     folder.run_until(&plan, 0, 5);
-    // After the interruption: the server's file, the best generic model's, and one with five states
+    // After the interruption: the server's file, its last broadcast's, the best generic model's, and one with five states
     // that the checkpoint names.
     // Between two checkpoints there are two for each client, and queues hold one or two more.
     let files = std::fs::read_dir(folder.file("states")).unwrap().count();
-    assert_eq!(files, 3);
+    assert_eq!(files, 4);
     let checkpoint = Checkpoint::read(folder.path()).unwrap().unwrap();
     let state = checkpoint.clients[0].as_ref().unwrap().bytes.next_multiple_of(4096);
     let length = std::fs::metadata(folder.file("states").join("values.bin")).unwrap().len();

@@ -10,6 +10,7 @@ mod damage;
 mod determinism;
 mod digits;
 mod divergence;
+mod extension;
 mod insight;
 mod keeping;
 mod log;

@@ -3,7 +3,7 @@
 use crate::standard::{case, cases, plan_of};
 use formant_data::Newcomers;
 use formant_methods::Newcomer;
-use formant_numerics::{Model, Part};
+use formant_numerics::{Model, Part, Pulse};
 use formant_runtime::event::{Adapted, Approach, Event};
 use formant_runtime::executor::{Adaptation, Adapting, Executor, Held, Start, Threads};
 use formant_runtime::sim::Outcome;
@@ -34,7 +34,8 @@ fn by(all: &[Adapted], approach: Approach) -> Option<&Adapted> {
 fn again(folder: &Folder, plan: &RunPlan, epochs: usize, keep: bool) -> Vec<Adaptation> {
     let Legacy { model, broadcast, .. } = Legacy::read(plan, 0, folder.path()).unwrap();
     let (model, broadcast, done) = (&model, broadcast.as_ref(), &|| {});
-    let asked = Adapting { method: 0, model, broadcast, epochs, keep, done };
+    let pulse = Pulse::NONE;
+    let asked = Adapting { method: 0, model, broadcast, epochs, keep, done, pulse };
     std::thread::scope(|scope| Threads::new(plan, scope).adapt(&asked)).unwrap()
 }
 
@@ -101,7 +102,7 @@ fn after_no_epoch_fine_tuning_is_the_generic_model() {
         let (folder, named) = (folder.path(), &[][..]);
         let mut threads = Threads::new(&swapped, scope);
         threads.begin(&Start { method: 0, folder, room: &room, held: &held, named }).unwrap();
-        threads.score_own(&model).unwrap()
+        threads.score_own(&model, false, Pulse::NONE).unwrap().clients
     });
     let accuracies: Vec<_> = figures.iter().map(|f| f.values().next().copied()).collect();
     assert_eq!(found[0].epochs[0].per_client, accuracies);

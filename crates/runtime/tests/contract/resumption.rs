@@ -1,10 +1,12 @@
 //! Stopped and resumed, a run ends with the bits of an undisturbed one.
 
 use crate::standard::{case, plan_of};
+use formant_federation::{Late, Schedule, Until};
 use formant_runtime::EVENTS_FILE;
 use formant_runtime::event::Event;
 use formant_runtime::sim::Outcome;
-use formant_testing::{DENSE, Folder, run};
+use formant_testing::contract::stopped_at_any_batch;
+use formant_testing::{DENSE, Folder, run, timed};
 use std::io::Write;
 
 #[test]
@@ -41,7 +43,10 @@ fn files_that_a_crash_left_behind_are_swept() {
     folder.run(&case.plan()).unwrap();
     assert_eq!(folder.result(), undisturbed);
     let left: Vec<_> = std::fs::read_dir(folder.file("states")).unwrap().collect();
-    assert_eq!(left.len(), 1, "{left:?}");
+    let swept = |name: &str| !folder.file("states").join(name).exists();
+    assert!(swept("server-999.bin") && swept("server-7.bin.tmp"), "{left:?}");
+    // What more rounds would need, and no more.
+    assert!(std::fs::metadata(&values).unwrap().len() < 10_000 * 5, "{left:?}");
     assert!(kept.exists());
 }
 
@@ -55,8 +60,9 @@ fn several_methods_are_stopped_anywhere_and_told_once() {
     for (method, round) in [(0, 3), (1, 2), (1, 3), (2, 1)] {
         assert_eq!(folder.run_until(&plan(), method, round), Outcome::Interrupted);
     }
-    // Stopped in its very last round, a run is complete.
-    assert_eq!(folder.run_until(&plan(), 2, 3), Outcome::Complete);
+    // Its very last round is done, but not yet scored.
+    assert_eq!(folder.run_until(&plan(), 2, 3), Outcome::Interrupted);
+    folder.run(&plan()).unwrap();
     assert_eq!(folder.result(), undisturbed);
     let (mut rounds, mut ends) = (Vec::new(), 0);
     for event in folder.events() {
@@ -70,4 +76,26 @@ fn several_methods_are_stopped_anywhere_and_told_once() {
     let expected: Vec<_> =
         labels.iter().flat_map(|label| (1..=3).map(|round| (label.clone(), round))).collect();
     assert_eq!((rounds, ends), (expected, 1));
+}
+
+#[test]
+fn runs_by_the_virtual_clock_are_stopped_at_any_batch() {
+    for method in ["scd", "pfedme", "fedrep"] {
+        for (schedule, until) in [
+            (Schedule::WaitFree, Until::Broadcast),
+            (Schedule::ComputeAndWait, Until::Epochs),
+            (Schedule::Buffered { size: 2 }, Until::Broadcast),
+        ] {
+            stopped_at_any_batch(|| {
+                case(&format!("name = \"{method}\""), DENSE).plan_with(|plan| {
+                    timed(plan, schedule);
+                    plan.rounds = 4;
+                    plan.checkpoint_every = 1;
+                    plan.evaluation.every = 2;
+                    plan.protocol.personal.until = until;
+                    plan.protocol.late = Late::Weigh { exponent: 0.5 };
+                })
+            });
+        }
+    }
 }

@@ -4,7 +4,7 @@
 use crate::pipe::{self, Own, Reply, Request};
 use crate::suite;
 use formant_methods::Value;
-use formant_numerics::{EVALUATION_BATCH, Model};
+use formant_numerics::{EVALUATION_BATCH, Model, Pulse};
 use formant_runtime::executor::client::Client;
 use formant_runtime::executor::newcomer::Newcomer;
 use formant_runtime::executor::{Adapting, GlobalSet, Step};
@@ -72,7 +72,8 @@ impl<'p> Process<'p> {
     }
 
     fn client(&self) -> Client<'p> {
-        Client { plan: self.plan, method: self.method(), id: self.id }
+        // The driver stops between clients.
+        Client { plan: self.plan, method: self.method(), id: self.id, pulse: Pulse::NONE }
     }
 
     /// The state, or the one that it would begin with. It has to be put back if it changes.
@@ -106,7 +107,7 @@ impl<'p> Process<'p> {
                     &broadcast,
                     hand,
                     |model, hand| {
-                        let own = own(client, model, answers, hand);
+                        let own = own(client, model, answers, hand)?;
                         let written = match (&folder, model) {
                             (Some(folder), Some(model)) => {
                                 client.write_model(round, model, folder)?
@@ -121,18 +122,18 @@ impl<'p> Process<'p> {
                 reply
             }
             Request::ScoreOwn(model, answers) => {
-                Reply::Own(own(client, Some(&model), answers, &mut self.hand))
+                Reply::Own(own(client, Some(&model), answers, &mut self.hand)?)
             }
             Request::ScorePart(part, model, answers) => {
                 let set = GlobalSet::of(self.plan);
-                Reply::Part(set.score_part(part, &model, answers, &mut self.hand))
+                Reply::Part(set.score_part(part, &model, answers, &mut self.hand, Pulse::NONE)?)
             }
             Request::Adapt { method, place, model, broadcast, epochs } => {
                 let got =
                     broadcast.map(|got| self.plan.methods[method].method.decode_broadcast(&got));
                 let (got, done) = (got.transpose()?, &|| {});
-                let (model, broadcast) = (&model, got.as_ref());
-                let asked = Adapting { method, model, broadcast, epochs, keep: false, done };
+                let (model, broadcast, pulse) = (&model, got.as_ref(), Pulse::NONE);
+                let asked = Adapting { method, model, broadcast, epochs, keep: false, done, pulse };
                 let newcomer = Newcomer::new(self.plan, method, place);
                 Reply::Adapted(newcomer.adapt(&asked, &mut self.hand)?)
             }
@@ -184,9 +185,14 @@ impl<'p> Process<'p> {
     }
 }
 
-fn own(client: Client<'_>, model: Option<&Model>, answers: bool, hand: &mut Hand) -> Own {
-    let tally = client.tally(model, answers, hand);
-    Own { figures: client.figures(&tally), answers: tally.confusion().cloned() }
+fn own(
+    client: Client<'_>,
+    model: Option<&Model>,
+    answers: bool,
+    hand: &mut Hand,
+) -> Result<Own, RuntimeError> {
+    let tally = client.tally(model, answers, hand)?;
+    Ok(Own { figures: client.figures(&tally), answers: tally.confusion().cloned() })
 }
 
 /// Reads what any executor has made durable.

@@ -2,7 +2,8 @@
 
 use crate::CHILD;
 use crate::pipe::{self, Reply, Request};
-use formant_numerics::{Confusion, Model, Tally};
+use formant_methods::MethodError;
+use formant_numerics::{Confusion, Model, Pulse, Tally};
 use formant_runtime::executor::{
     Adaptation, Adapting, Answer, Executor, GlobalSet, Held, Look, MeanModel, OwnScores,
     PersonalScores, Start, Take, Wave,
@@ -122,6 +123,11 @@ impl<'p> Processes<'p> {
     }
 }
 
+/// Processes are not stopped in the middle of what they do, but nothing of it is used.
+fn stopped(pulse: Pulse<'_>) -> Result<(), RuntimeError> {
+    if pulse.is_stopped() { Err(MethodError::Stopped.into()) } else { Ok(()) }
+}
+
 /// Adds a client's answers to those of the clients before it.
 fn add(sum: &mut Option<Confusion>, own: Option<Confusion>) {
     if let Some(own) = own {
@@ -159,7 +165,9 @@ impl Executor for Processes<'_> {
             let process = &mut self.clients[*jobs.next()?];
             Some(process.hear().and_then(|reply| match reply {
                 Reply::Worked { record, upload } => {
-                    (wave.job_done)();
+                    let phases = record.phases.iter();
+                    wave.pulse.count(phases.map(|phase| phase.record.meter.samples).sum());
+                    stopped(wave.pulse)?;
                     let upload = upload.map(|upload| method.decode_upload(&upload)).transpose()?;
                     Ok(Answer { record, upload })
                 }
@@ -172,6 +180,7 @@ impl Executor for Processes<'_> {
     }
 
     fn score_personal(&mut self, looked: &Look<'_>) -> Result<PersonalScores, RuntimeError> {
+        stopped(looked.pulse)?;
         let broadcast = looked.broadcast.encode()?;
         let look = |client| Request::Look {
             round: looked.round,
@@ -203,7 +212,13 @@ impl Executor for Processes<'_> {
         Ok(scores)
     }
 
-    fn score_own(&mut self, model: &Model, answers: bool) -> Result<OwnScores, RuntimeError> {
+    fn score_own(
+        &mut self,
+        model: &Model,
+        answers: bool,
+        pulse: Pulse<'_>,
+    ) -> Result<OwnScores, RuntimeError> {
+        stopped(pulse)?;
         let replies = self.ask_all(
             |_| Request::ScoreOwn(model.clone(), answers),
             |reply| match reply {
@@ -219,9 +234,15 @@ impl Executor for Processes<'_> {
         Ok(scores)
     }
 
-    fn score_global(&mut self, model: &Model, answers: bool) -> Result<Tally, RuntimeError> {
+    fn score_global(
+        &mut self,
+        model: &Model,
+        answers: bool,
+        pulse: Pulse<'_>,
+    ) -> Result<Tally, RuntimeError> {
         let mut parts = Vec::new();
         for part in 0..GlobalSet::of(self.plan).parts() {
+            stopped(pulse)?;
             let clients = self.clients.len();
             let process = &mut self.clients[part % clients];
             process.ask(&Request::ScorePart(part, model.clone(), answers))?;
@@ -239,6 +260,7 @@ impl Executor for Processes<'_> {
         let mut found = Vec::new();
         // Newcomers have no processes of their own: those of the clients lend theirs.
         for places in places.chunks(self.clients.len()) {
+            stopped(asked.pulse)?;
             for (process, &place) in self.clients.iter_mut().zip(places) {
                 process.ask(&Request::Adapt {
                     method: asked.method,

@@ -54,8 +54,6 @@ pub fn states_and_uploads_on_disk_give_the_bits_of_those_in_memory(subject: &Sub
             p.threads = 4;
         });
         assert_eq!(run(&some), in_memory, "{case:?}");
-        let left = std::fs::read_dir(folder.file("states")).unwrap().count();
-        assert_eq!(left, 0, "a finished run keeps no states: {case:?}");
     }
 }
 

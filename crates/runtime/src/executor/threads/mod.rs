@@ -16,7 +16,7 @@ use crate::sync::lock;
 use crate::{Hand, RunPlan, RuntimeError};
 use crew::Crew;
 use formant_methods::Value;
-use formant_numerics::{Confusion, Model, Tally};
+use formant_numerics::{Confusion, Model, Pulse, Tally};
 use inbox::{End, Inbox};
 use order::training_order;
 use std::sync::{Arc, Mutex};
@@ -83,8 +83,11 @@ struct Work<'a, 'p> {
 }
 
 impl<'p> Work<'_, 'p> {
-    fn client(&self, id: usize) -> Client<'p> {
-        Client { plan: self.plan, method: &self.plan.methods[self.index], id }
+    fn client<'a>(&self, id: usize, pulse: Pulse<'a>) -> Client<'a>
+    where
+        'p: 'a,
+    {
+        Client { plan: self.plan, method: &self.plan.methods[self.index], id, pulse }
     }
 
     /// A client's state, made the first time it is asked for.
@@ -101,7 +104,7 @@ impl<'p> Work<'_, 'p> {
         wave: &Wave<'_>,
         hand: &mut Hand,
     ) -> Result<JobRecord, RuntimeError> {
-        let client = self.client(id);
+        let client = self.client(id, wave.pulse);
         let mut state = self.take_state(id)?;
         let sent = || self.store.sent(id);
         let done = client.work(steps, wave.broadcasts, &mut state, &sent, hand)?;
@@ -172,7 +175,6 @@ impl Executor for Threads<'_, '_> {
                 let record = work.job(*client, &wave.jobs[client], wave, hand)?;
                 guard.went_well();
                 inbox.done(record);
-                (wave.job_done)();
                 Ok(())
             },
             || {
@@ -207,12 +209,12 @@ impl Executor for Threads<'_, '_> {
         let _ahead = work.store.read_ahead(&clients);
         let found = crew.run(&clients, |id, hand| {
             let turn = sums.as_ref().map(|sums| sums.turn(*id));
-            let client = work.client(*id);
+            let client = work.client(*id, looked.pulse);
             let state = work.take_state(*id)?;
             let (round, got) = (looked.round, looked.broadcast);
             let found =
                 client.with_personal_model(round, &state, got, hand, |model, hand| {
-                    let tally = client.tally(model, looked.answers, hand);
+                    let tally = client.tally(model, looked.answers, hand)?;
                     if let Some(turn) = turn {
                         turn.take(|(mean, answers)| {
                             if let (Some(mean), Some(model)) = (mean, model) {
@@ -239,14 +241,19 @@ impl Executor for Threads<'_, '_> {
         Ok(PersonalScores { clients, mean, written, answers, models: models.collect() })
     }
 
-    fn score_own(&mut self, model: &Model, answers: bool) -> Result<OwnScores, RuntimeError> {
+    fn score_own(
+        &mut self,
+        model: &Model,
+        answers: bool,
+        pulse: Pulse<'_>,
+    ) -> Result<OwnScores, RuntimeError> {
         let clients = self.clients();
         let (crew, work) = self.at_work()?;
         let sum = answers.then(|| Turns::new(Some(Confusion::default())));
         let clients = crew.run(&clients, |id, hand| {
             let turn = sum.as_ref().map(|sum| sum.turn(*id));
-            let client = work.client(*id);
-            let tally = client.tally(Some(model), answers, hand);
+            let client = work.client(*id, pulse);
+            let tally = client.tally(Some(model), answers, hand)?;
             if let Some(turn) = turn {
                 turn.take(|answers| add(answers.as_mut(), &tally));
             }
@@ -255,10 +262,16 @@ impl Executor for Threads<'_, '_> {
         Ok(OwnScores { clients, answers: sum.and_then(Turns::into_inner) })
     }
 
-    fn score_global(&mut self, model: &Model, answers: bool) -> Result<Tally, RuntimeError> {
+    fn score_global(
+        &mut self,
+        model: &Model,
+        answers: bool,
+        pulse: Pulse<'_>,
+    ) -> Result<Tally, RuntimeError> {
         let set = GlobalSet::of(self.plan);
         let parts: Vec<usize> = (0..set.parts()).collect();
-        let score = |part: &usize, hand: &mut Hand| Ok(set.score_part(*part, model, answers, hand));
+        let score =
+            |part: &usize, hand: &mut Hand| set.score_part(*part, model, answers, hand, pulse);
         Ok(GlobalSet::total(self.crew.run(&parts, score)?))
     }
 
