@@ -211,7 +211,7 @@ fn matrix_of(
     let written = |row: usize, column: usize| match cells[row][column] * 100.0 {
         share if share <= 0.0 => String::new(),
         share if share < 0.5 => "·".to_owned(),
-        share => format!("{share:.0}"),
+        share => format!("{:.0}", share.round()),
     };
     let right = percent(answered.accuracy);
     let heat = Heat {

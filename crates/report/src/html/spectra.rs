@@ -34,7 +34,7 @@ pub(super) fn section(page: &mut String, logs: &[RunLog]) {
         page.push_str(
             "<p class=\"caption\">The term itself: the line is the mean objective of a phase (the mean over \
              clients and steps, terms included), the filled part below it what the method's own terms added. \
-             For SCD that is λ·D, the pull of one model's spectrum on the other's: in the shared phase on what \
+             For SCD that is λ times its own distance of spectra, the pull of one model on the other: in the shared phase on what \
              is uploaded, in the personal phase on what stays. For Ditto, FedProx and the like it is a penalty \
              on the distance itself. A term whose share is near zero did nothing; one that stays \
              large holds the model back from its data. Every plot has its own scale.</p>\n",
@@ -68,7 +68,7 @@ fn apart(page: &mut String, logs: &[RunLog], courses: &[SpectralCourse]) {
          <p class=\"caption\">The divergence is D(P‖Q) = Σ P ln(P / Q) over frequencies, where P and Q \
          are the magnitudes |DFT(w)| of all parameters of PM and GM, each divided by its sum. It is 0 if both \
          spectra have the same shape, whatever their phases, and grows as their shapes part. The lowest tenth \
-         of the frequencies is what SCD's GM learns from (τ = 0.1). The relative distance \
+         of the frequencies is what SCD's GM learns from unless τ is set otherwise. The relative distance \
          ‖w_p − w_G‖ / ‖w_G‖ sees phases too: if D is small and the distance is not, the models share \
          a spectrum without being alike. A method whose curve of D lies below the others' keeps its \
          PMs close to its GM in the spectrum; compare SCD with Ditto, which pulls on the distance, and with \

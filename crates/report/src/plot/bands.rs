@@ -25,7 +25,7 @@ pub(crate) struct Bands<'a> {
 /// Whose spectrum it is, and when.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// Any model's before training.
+    /// The generic model at the first evaluation.
     Before,
     /// The generic model's after it.
     Generic,
@@ -107,7 +107,7 @@ fn line_of(body: &mut String, frame: &Frame, line: &Bands<'_>) {
 }
 
 /// What the lines are.
-pub(crate) fn bands_legend(slot: usize, clients: &str) -> Panel {
+pub(crate) fn bands_legend(slot: usize, first: Option<&str>, clients: &str) -> Panel {
     let mark = |kind: Kind| {
         format!(
             "<g class=\"{}\"><path class=\"{}\" d=\"M0 0H24\"/></g>",
@@ -115,11 +115,13 @@ pub(crate) fn bands_legend(slot: usize, clients: &str) -> Panel {
             kind.class()
         )
     };
-    let entries = [
-        (mark(Kind::Before), "before training"),
+    let before = first.map(|first| (mark(Kind::Before), format!("generic model {first}")));
+    let mut entries: Vec<(String, &str)> =
+        before.iter().map(|(mark, first)| (mark.clone(), first.as_str())).collect();
+    entries.extend([
         (mark(Kind::Generic), "generic model at the end"),
         (mark(Kind::Personal), "personal models at the end"),
         (String::new(), clients),
-    ];
+    ]);
     legend(&entries)
 }

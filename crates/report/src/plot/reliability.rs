@@ -69,7 +69,7 @@ fn panel(method: &Sure<'_>) -> Panel {
         }
     }
     body.push_str("</g>");
-    frame.caption(&mut body, 34.0, "confidence, % (up: share of right answers, %)");
+    frame.caption(&mut body, 34.0, "confidence, %");
     let says =
         format!("{}: how often answers are right by how sure they are. {figures}", method.name);
     Panel::new(PANEL, HEIGHT, says, body)

@@ -30,7 +30,7 @@ pub(crate) fn terms(name: &str, slot: usize, rounds: &[TermShare]) -> Option<Pan
     let figures = || sound.iter().flat_map(|round| [round.term, round.loss]);
     let (low, high) = (figures().fold(0.0, f64::min), figures().fold(0.0, f64::max));
     let step = round_step((high - low).max(1e-12) / 4.0);
-    let right = PANEL - 6.0;
+    let right = PANEL - 12.0;
     let frame = Frame {
         x: Scale::linear(first.round as f64, last.round as f64, LEFT, right),
         y: Scale::linear((low / step).floor() * step, (high / step).ceil() * step, BASE, TOP),

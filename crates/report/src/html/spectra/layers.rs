@@ -36,8 +36,8 @@ pub(super) fn section(page: &mut String, log: &RunLog) {
     }
     page.push_str(
         "<h3>The spectra themselves</h3>\n<p class=\"caption\">Magnitude by frequency, both on logarithmic \
-         axes, tensor by tensor: before training, of the generic model at the end, and of some personal \
-         models at the end. Random initial values have a flat spectrum; what training adds is seen as what \
+         axes, tensor by tensor: of the generic model at the first evaluation (before training, if \
+         that was scored) and at the end, and of some personal models at the end. Random initial values have a flat spectrum; what training adds is seen as what \
          rises above it, and what a client's data add as the distance between the coloured lines \
          and the dark one.</p>\n",
     );
@@ -72,6 +72,17 @@ fn shown(log: &RunLog, spectra: &[(usize, Panels)]) -> Option<usize> {
 fn at_last(method: &MethodLog) -> Option<(&Spectra, &[LayerSpectrum])> {
     let mut known = method.spectra.values().rev().filter(|spectra| spectra.round > 0);
     known.find_map(|spectra| Some((spectra, spectra.gm.as_deref()?)))
+}
+
+/// The generic model's tensors at the first evaluation, and when that was; nothing if it is the last one too.
+fn at_first(method: &MethodLog, last: usize) -> Option<(usize, &[LayerSpectrum])> {
+    let (&round, first) = method.spectra.first_key_value()?;
+    first.gm.as_deref().filter(|_| round < last).map(|gm| (round, gm))
+}
+
+/// When something was, in words.
+fn moment(round: usize) -> String {
+    if round == 0 { "before training".to_owned() } else { format!("after round {round}") }
 }
 
 /// How much personal models' bands differ from the generic model's: `|ln|` of the ratio, the mean over clients.
@@ -149,7 +160,7 @@ fn spectra(log: &RunLog) -> Vec<(usize, Panels)> {
     let mut found = Vec::new();
     for (slot, (method, name)) in log.methods.iter().zip(names_of(log)).enumerate() {
         let Some((last, gm)) = at_last(method) else { continue };
-        let before = method.spectra.get(&0).and_then(|first| first.gm.as_deref());
+        let before = at_first(method, last.round);
         let places = chosen(gm);
         let panels = places.iter().filter_map(|&place| panel(slot, place, gm, before, last));
         let mut panels: Vec<Panel> = panels.collect();
@@ -158,14 +169,15 @@ fn spectra(log: &RunLog) -> Vec<(usize, Panels)> {
         }
         let clients: Vec<usize> =
             last.clients.iter().take(CLIENTS).map(|client| client.client).collect();
-        panels.push(bands_legend(slot, &format!("({})", listed(&clients))));
+        let first = before.map(|(round, _)| moment(round));
+        panels.push(bands_legend(slot, first.as_deref(), &format!("({})", listed(&clients))));
         let some = if places.len() < gm.len() {
             format!(", {} of {} tensors", places.len(), gm.len())
         } else {
             String::new()
         };
-        let title =
-            format!("Spectra of {name} before training and after round {}{some}", last.round);
+        let first = first.map_or_else(String::new, |first| format!("{first} and "));
+        let title = format!("Spectra of {name} {first}after round {}{some}", last.round);
         let name = format!("spectra-{}", slug(slot, &method.info.label));
         found.push((slot, Panels { name, title, plots: panels, large: false }));
     }
@@ -188,13 +200,13 @@ fn panel(
     slot: usize,
     place: usize,
     gm: &[LayerSpectrum],
-    before: Option<&[LayerSpectrum]>,
+    before: Option<(usize, &[LayerSpectrum])>,
     last: &Spectra,
 ) -> Option<Panel> {
     let layer = gm.get(place)?;
     let mut lines = Vec::new();
-    if let Some(first) = before.and_then(|layers| layers.get(place)) {
-        let who = "before training".to_owned();
+    if let Some((round, first)) = before.and_then(|(at, layers)| Some((at, layers.get(place)?))) {
+        let who = format!("generic model {}", moment(round));
         lines.push(Bands { who, kind: Kind::Before, magnitudes: &first.bands });
     }
     for client in last.clients.iter().take(CLIENTS) {
