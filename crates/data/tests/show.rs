@@ -93,7 +93,7 @@ fn a_coloured_heat_map_resets_every_line() {
 fn many_clients_are_shown_in_part() {
     let federation = many_clients();
     let table = show::table(&federation);
-    assert_eq!(table.lines().count(), 2 + 1 + 20 + 1 + 5 + 1 + 5 + 1 + 2, "{table}");
+    assert_eq!(table.lines().count(), 2 + 1 + 20 + 1 + 5 + 1 + 5 + 1 + 3, "{table}");
     for part in [
         "\n    19 ",
         "\n   ... 975 clients are not shown\n",

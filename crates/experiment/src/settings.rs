@@ -177,7 +177,7 @@ mod tests {
     use crate::units::{Pixels, Rate, Span};
     use crate::{ClassWeights, Moments, Optimiser};
     use core::time::Duration;
-    use formant_data::{Partition, Skew};
+    use formant_data::{Partition, Repair, Skew};
     use formant_numerics::{Augmentation, Convolution, Measures, Metric, Norm, Size, Stem};
     use formant_runtime::Curve;
     use std::collections::HashSet;
@@ -225,6 +225,10 @@ mod tests {
         residual.runtime.threads = Some(2);
         residual.evaluation.metrics = Measures::new(vec![Metric::MacroF1]).unwrap();
         residual.evaluation.patience = Some(5);
+        residual.evaluation.spectra = 1;
+        residual.evaluation.adapt_epochs = Some(2);
+        residual.data.new_clients = Some(2);
+        residual.data.repair = Repair::Redraw;
         let mut dense = Settings::default();
         dense.data.partition = Partition::Pathological { classes_per_client: 2 };
         dense.data.skew = Skew::Rotation { skew_strength: 30.0 };

@@ -168,8 +168,9 @@ fn runs_are_listed_with_state_and_best_figures() {
     let one = entries.iter().find(|entry| entry["name"] == "deep/er/one").unwrap();
     assert_eq!((&one["state"], &one["kind"]), (&"finished".into(), &"run".into()));
     let rows = json(&terminal.succeed(&["report", "deep/er/one", "--json"]).stdout);
-    assert_eq!(one["gm"]["figure"], rows[0]["gm_best"]);
-    assert_eq!(one["pm"]["figure"], rows[0]["pm_best"]);
+    let row = &rows["rows"][0];
+    assert_eq!(one["gm"]["figure"], row["gm_best"]);
+    assert_eq!(one["pm"]["figure"], row["pm_best"]);
     assert!(one["date"].as_str().unwrap().ends_with('Z'));
     let series = entries.iter().find(|entry| entry["kind"] == "series").unwrap();
     assert_eq!(series["seeds"], serde_json::json!([1, 2]));

@@ -133,6 +133,9 @@ mod tests {
         };
         let hex: Vec<String> =
             event.encode_to_vec().iter().map(|byte| format!("{byte:02x}")).collect();
-        assert_eq!(hex.concat(), "09000000000000f83f10032a140a120a0b474d2f6163637572616379150000803e");
+        assert_eq!(
+            hex.concat(),
+            "09000000000000f83f10032a140a120a0b474d2f6163637572616379150000803e"
+        );
     }
 }

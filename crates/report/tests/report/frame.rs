@@ -74,7 +74,8 @@ fn sections_stand_in_reading_order_and_are_linked() {
     let nav = between(&page, "<nav aria-label=\"Sections\">", "</nav>");
     let linked: Vec<&str> =
         nav.split("href=\"#").skip(1).map(|rest| rest.split('"').next().unwrap()).collect();
-    let order = ["results", "curves", "clients", "data", "schedule", "cost", "setup", "reproduce"];
+    let order =
+        ["results", "curves", "gains", "clients", "data", "schedule", "cost", "setup", "reproduce"];
     assert_eq!(linked, order);
     let sections: Vec<&str> =
         page.split("<section id=\"").skip(1).map(|rest| rest.split('"').next().unwrap()).collect();

@@ -36,7 +36,8 @@ fn told(folder: &Folder, plan: &RunPlan) -> Told {
     assert!(log.seconds.is_some() && log.methods.len() == plan.methods.len());
     assert_eq!(log.started.rounds, plan.rounds);
     let methods = log.methods.iter();
-    let is_scored = |round: usize| round == plan.rounds || round.is_multiple_of(plan.evaluation.every);
+    let is_scored =
+        |round: usize| round == plan.rounds || round.is_multiple_of(plan.evaluation.every);
     Told {
         fingerprints: methods
             .clone()

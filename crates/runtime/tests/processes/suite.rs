@@ -84,8 +84,8 @@ fn run(text: &str, on: On) -> (Fate, Vec<Value>) {
     let outcome = run_in(&folder, text, on, &Quiet, &AtomicBool::new(false));
     assert_eq!(outcome, Outcome::Complete);
     let left = std::fs::read_dir(folder.file("states")).unwrap();
-    let half = left
-        .filter(|entry| entry.as_ref().unwrap().path().extension().is_some_and(|e| e == "tmp"));
+    let half =
+        left.filter(|entry| entry.as_ref().unwrap().path().extension().is_some_and(|e| e == "tmp"));
     assert_eq!(half.count(), 0, "nothing half written is left");
     (folder.result(), told(&folder))
 }

@@ -75,7 +75,11 @@ mod tests {
         append(&mut file, b"formant");
         let (head, content, check) = ("0700000000000000bbd79f11", "666f726d616e74", "c7a0c5cb");
         let hex: Vec<String> = file.iter().map(|byte| format!("{byte:02x}")).collect();
-        assert_eq!(hex.concat(), [head, content, check].concat(), "what tensorboard's RecordWriter writes");
+        assert_eq!(
+            hex.concat(),
+            [head, content, check].concat(),
+            "what tensorboard's RecordWriter writes"
+        );
         append(&mut file, b"");
         assert_eq!(records(&file), [b"formant".to_vec(), Vec::new()]);
     }
