@@ -41,11 +41,12 @@ impl Reproduction {
                     Some(outcomes) => all.runs.extend(
                         outcomes.iter().map(|run| Outcome { cell: cell.clone(), ..run.clone() }),
                     ),
+                    // A part may stand in several cells.
+                    None if all.missing.contains(&part.name) => {}
                     None => all.missing.push(part.name.clone()),
                 }
             }
         }
-        all.missing.dedup();
         Ok(all)
     }
 

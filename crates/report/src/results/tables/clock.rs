@@ -7,7 +7,7 @@ use crate::results::groups::{Line, Pick, standings};
 use crate::results::{ClockFigures, Outcome};
 
 /// What is taken of a pair of runs: round and seconds at which each has reached a target.
-type Pick<'p> = &'p dyn Fn(&((usize, f64), (usize, f64))) -> f64;
+type OfPair<'p> = &'p dyn Fn(&((usize, f64), (usize, f64))) -> f64;
 
 /// What is taken of a run.
 type Figure<'f> = Box<dyn Fn(&Outcome) -> Option<f64> + 'f>;
@@ -104,12 +104,12 @@ impl Gain {
             .iter()
             .map(|(slow, fast)| slow.reached(target).zip(fast.reached(target)))
             .collect();
-        let mean = |pick: Pick<'_>| {
+        let mean = |pick: OfPair<'_>| {
             Spread::of(&reached.iter().map(|r| r.as_ref().map(pick)).collect::<Vec<_>>())
         };
         let none = Spread { mean: None, deviation: None };
         let any = !reached.is_empty();
-        let mean = |pick: Pick<'_>| {
+        let mean = |pick: OfPair<'_>| {
             if any { mean(pick) } else { none }
         };
         let clocks: Vec<&ClockFigures> =
