@@ -310,7 +310,7 @@ impl Screen {
             watch.look();
         }
         if self.is_terminal {
-            self.draw(state);
+            Self::draw(state);
         }
     }
 }

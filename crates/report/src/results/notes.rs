@@ -15,12 +15,11 @@ impl Results {
         }
         let seeds = self.seeds();
         if runs().next().is_some() {
-            notes.push(match seeds.len() {
-                1 => format!("Seed {} alone: no figure for noise.", seeds[0]),
-                _ => {
-                    let list: Vec<String> = seeds.iter().map(ToString::to_string).collect();
-                    format!("Mean ± standard deviation over the seeds {}.", list.join(", "))
-                }
+            notes.push(if let [seed] = &seeds[..] {
+                format!("Seed {seed} alone: no figure for noise.")
+            } else {
+                let list: Vec<String> = seeds.iter().map(ToString::to_string).collect();
+                format!("Mean ± standard deviation over the seeds {}.", list.join(", "))
             });
         }
         if [Form::Methods, Form::Clock].contains(&self.form) && seeds.len() > 1 {

@@ -23,20 +23,19 @@ impl Course<'_> {
         }
         let (method, pulse) = (&*self.method.method, self.other_pulse());
         let broadcast = method.broadcast(&drive.server)?;
-        let model: Cow<'_, Model> = match method.global_model(&drive.server)? {
-            Some(model) => model,
-            None => {
-                let look = Look {
-                    round: end.round,
-                    broadcast: &broadcast,
-                    mean: true,
-                    folder: None,
-                    answers: false,
-                    models: 0,
-                    pulse,
-                };
-                Cow::Owned(drive.executor.score_personal(&look)?.mean.unwrap_or_default())
-            }
+        let model: Cow<'_, Model> = if let Some(model) = method.global_model(&drive.server)? {
+            model
+        } else {
+            let look = Look {
+                round: end.round,
+                broadcast: &broadcast,
+                mean: true,
+                folder: None,
+                answers: false,
+                models: 0,
+                pulse,
+            };
+            Cow::Owned(drive.executor.score_personal(&look)?.mean.unwrap_or_default())
         };
         let parameters = self.plan.engine.network().layout().parameters();
         if model.parameters.len() != parameters || !model.is_finite() {
