@@ -50,6 +50,7 @@ fn newcomers_stand_under_the_table_and_come_again() {
     // `report --json` has them too.
     let report = terminal.succeed(&["report", "here", "--json"]).stdout;
     let rows: Value = serde_json::from_str(&report).unwrap();
+    let rows = &rows["rows"];
     assert_eq!(rows[2]["newcomers"].as_array().unwrap().len(), 2, "{rows}");
     assert_eq!(rows[1]["newcomers"][0]["newcomers"], 1);
     let shown = terminal.succeed(&["data", "show", "here/experiment.toml"]).stdout;

@@ -184,7 +184,7 @@ impl Heat<'_> {
                 let deep = if depth(value, self.most) > 0.55 { " deep" } else { "" };
                 let _ = write!(
                     body,
-                    "<text class=\"below cell f{size:.0}{deep}\" x=\"{:.1}\" y=\"{:.1}\">{}</text>",
+                    "<text data-ground=\"cell\" class=\"below cell f{size:.0}{deep}\" x=\"{:.1}\" y=\"{:.1}\">{}</text>",
                     place.left + place.wide * (column as f64 + 0.5),
                     place.top + place.tall * (row as f64 + 0.5) + size * 0.36,
                     text(&figure)
