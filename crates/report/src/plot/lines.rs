@@ -9,7 +9,7 @@ use super::{COLOURS, HALF, colour, label_width, open};
 use crate::html::text;
 use crate::quantity::{percent, shortened};
 
-const LEFT: f64 = 58.0;
+const LEFT: f64 = 76.0;
 const TOP: f64 = 14.0;
 const BOTTOM: f64 = 46.0;
 const LABEL_GAP: f64 = 15.0;
