@@ -22,6 +22,7 @@ use crate::{ReportError, RunLog};
 
 pub use csv::{csv, seed_csv};
 pub use latex::{latex, seed_latex};
+pub(crate) use latex::{Tabular, tabulars};
 pub use mlflow::mlflow;
 pub use pictures::{Picture, pictures, png};
 pub use record::{MethodRecord, Record, RunFacts, Scores, record};
@@ -117,7 +118,7 @@ fn settings(log: &RunLog) -> Vec<(String, String)> {
 }
 
 /// A name for a folder or a tag: of a text of any kind, what every system takes.
-fn plain_name(text: &str) -> String {
+pub(crate) fn plain_name(text: &str) -> String {
     let allowed = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     let words = text.split(|c: char| !allowed(c)).filter(|word| !word.is_empty());
     let name = words.collect::<Vec<_>>().join("-");

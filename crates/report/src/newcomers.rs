@@ -25,6 +25,8 @@ pub struct NewcomerRow {
     pub round: usize,
     /// How many they are.
     pub newcomers: usize,
+    /// Samples that the model of each is scored on.
+    pub test: Vec<usize>,
     /// What their models were worth after 0, 1, 2, … epochs.
     pub epochs: Vec<EpochRow>,
     /// Newcomers of whom an epoch diverged.
@@ -61,6 +63,7 @@ impl NewcomerRow {
             approach: adapted.approach,
             round: adapted.round,
             newcomers,
+            test: adapted.test.clone(),
             epochs: adapted.epochs.iter().filter_map(|s| s.by(metric)).map(epoch).collect(),
             failed: adapted.failed,
             seconds: adapted.seconds,
@@ -171,7 +174,11 @@ pub(crate) fn each(
 
 /// The epochs that get a column: all, or some if these are many.
 pub(crate) fn shown_epochs(entries: &[NewcomerEntry]) -> Vec<usize> {
-    let most = each(entries).map(|(_, row)| row.epochs.len()).max().unwrap_or(0);
+    columns_of(each(entries).map(|(_, row)| row.epochs.len()).max().unwrap_or(0))
+}
+
+/// The same for so many figures, of epoch 0 and those after it.
+pub(crate) fn columns_of(most: usize) -> Vec<usize> {
     let Some(last) = most.checked_sub(1) else { return Vec::new() };
     if most <= MOST_COLUMNS {
         return (0..most).collect();
@@ -261,6 +268,7 @@ mod tests {
             approach,
             round: 3,
             newcomers: 2,
+            test: vec![20, 0],
             epochs: (0..=epochs).map(epoch).collect(),
             failed: usize::from(!generic),
             seconds: 1.0,

@@ -226,7 +226,7 @@ pub fn covers(logs: &[RunLog]) -> String {
     }
 }
 
-fn data_seed(log: &RunLog) -> Option<u64> {
+pub(crate) fn data_seed(log: &RunLog) -> Option<u64> {
     log.started.config.get("data")?.get("seed")?.as_u64()
 }
 
@@ -255,7 +255,7 @@ pub(crate) fn named(entrants: &[Entrant<'_>], name: &str) -> Result<usize, Repor
     let found = entrants.iter().position(|entrant| entrant.is_called(name));
     found.ok_or_else(|| {
         let mut known: Vec<&str> = Vec::new();
-        for label in entrants.iter().map(Entrant::label) {
+        for label in entrants.iter().map(|entrant| entrant.label) {
             if !known.contains(&label) {
                 known.push(label);
             }
@@ -281,15 +281,15 @@ pub(crate) fn contest(
     let leader = competing().min_by(by_mean);
     let baseline = baseline.or_else(|| competing().next());
     let standings = field.standings(leader, &competing().collect::<Vec<_>>());
-    let label = |place: Option<usize>| place.map(|place| entrants[place].label().to_owned());
+    let label = |place: Option<usize>| place.map(|place| entrants[place].label.to_owned());
     let entries = entrants.iter().zip(standings).enumerate().map(|(place, (entrant, standing))| {
         let to = |other: Option<usize>| {
             other.filter(|other| *other != place).and_then(|other| field.difference(place, other))
         };
         ContestEntry {
-            label: entrant.label().to_owned(),
+            label: entrant.label.to_owned(),
             name: entrant.name.clone(),
-            figure: entrant.spread(|row| which.figure(row)),
+            figure: entrant.spread(which),
             competes: field.competes(place),
             standing,
             to_baseline: to(baseline),

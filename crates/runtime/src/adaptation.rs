@@ -88,6 +88,7 @@ impl RunPlan {
                 round,
                 approach,
                 epochs: scores.collect::<Option<_>>()?,
+                test: sizes.clone(),
                 failed: progress.iter().filter(|progress| progress.failed).count(),
                 seconds: progress.iter().map(|progress| progress.seconds).sum(),
             })

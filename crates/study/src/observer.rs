@@ -30,6 +30,8 @@ pub trait Observer {
     ) -> Box<dyn formant_runtime::Observer + '_> {
         Box::new(Quiet)
     }
+    /// What there was of a part cannot be gone on with: it is set aside, and the part begins anew.
+    fn part_renewed(&self, _part: &Part, _why: &str) {}
     /// A part of a reproduction is there.
     fn part_done(&self, _part: &Part) {}
     /// A method's lap is about to be measured; laps count from 1.

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 pub const PLAIN: &str = "plain SGD";
 
 /// Fewest laps of each method.
-const LAPS: usize = 3;
+pub(crate) const LAPS: usize = 3;
 
 /// How long to measure, and for which devices.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -1,5 +1,6 @@
 //! How far a reproduction is.
 
+use crate::output::note;
 use crate::progress::{Ticker, Watch, lock, short};
 use formant_runtime::{Progress, RunPlan};
 use formant_study::{Estimate, Observer, Part, Reproduction};
@@ -12,6 +13,9 @@ use std::time::{Duration, Instant};
 
 /// Until so much time has passed, the calibration says how long it will take; then the parts themselves.
 const BELIEF: Duration = Duration::from_secs(20);
+
+/// Between two lines about one and the same part, where nobody looks.
+const PAUSE: Duration = Duration::from_secs(60);
 
 /// A bar over all parts, by their estimated times; where nobody looks, a line for each part.
 pub(super) struct PartBar {
@@ -82,8 +86,14 @@ impl Observer for PartBar {
             own: self.times.get(&part.hash).copied().unwrap_or(0.0),
             total: self.total,
             started: self.started,
+            said: self.plain.then(|| Mutex::new(Instant::now())),
         });
         Box::new(Follower { line, ticker: Mutex::new(None) })
+    }
+
+    fn part_renewed(&self, part: &Part, why: &str) {
+        let text = format!("note: {}: what was there is set aside ({why}); it begins anew", part.name);
+        self.bar.suspend(|| note!("{text}"));
     }
 
     fn part_done(&self, part: &Part) {
@@ -110,6 +120,8 @@ struct Line {
     own: f64,
     total: f64,
     started: Instant,
+    /// When a line was last written, where nobody looks.
+    said: Option<Mutex<Instant>>,
 }
 
 impl Line {
@@ -118,6 +130,13 @@ impl Line {
         let done = self.before + self.own * share;
         self.bar.set_position(done as u64);
         let rest = short(left(self.total, done, self.started.elapsed()));
+        if let Some(said) = &self.said {
+            let mut said = lock(said);
+            if said.elapsed() > PAUSE {
+                *said = Instant::now();
+                eprintln!("{}  {:.0} %  {rest} left", self.name, share * 100.0);
+            }
+        }
         self.bar.set_message(format!("{rest} left  {}", self.name));
     }
 }

@@ -116,29 +116,71 @@ impl Grid {
     }
 }
 
+/// A table of any columns, of which the first one names the rows.
+pub(crate) struct Tabular {
+    /// What `\\ref` calls it, as plain text.
+    pub(crate) label: String,
+    pub(crate) caption: String,
+    pub(crate) head: Vec<String>,
+    /// Texts, each with whether it is bold.
+    pub(crate) rows: Vec<Vec<(String, bool)>>,
+}
+
+/// Tables one after the other, with notes below the last one.
+pub(crate) fn tabulars(tables: &[Tabular], notes: &[String]) -> String {
+    let mut text = String::from(NEEDS);
+    for (place, table) in tables.iter().enumerate() {
+        let shown = |(text, bold): &(String, bool)| {
+            let shown = escaped(text);
+            if *bold { format!("\\textbf{{{shown}}}") } else { shown }
+        };
+        let grid = Grid {
+            names: 1,
+            headings: table.head.iter().map(|head| escaped(head)).collect(),
+            rows: table.rows.iter().map(|row| row.iter().map(shown).collect()).collect(),
+        };
+        let below = if place + 1 == tables.len() { notes } else { &[] };
+        environment(&mut text, &table.label, &table.caption, &[&grid], below);
+    }
+    text
+}
+
+const NEEDS: &str = "% Needs \\usepackage{booktabs}; \\input this file where the table is to stand.\n";
+
 fn document(name: &str, caption: &str, grid: &Grid, further: &Grid, notes: &[String]) -> String {
-    let mut text = String::from(
-        "% Needs \\usepackage{booktabs}; \\input this file where the table is to stand.\n",
-    );
+    let mut text = String::from(NEEDS);
+    let grids = [grid, further];
+    let filled = if further.rows.is_empty() { &grids[..1] } else { &grids };
+    environment(&mut text, name, caption, filled, notes);
+    text
+}
+
+/// Columns beyond which letters and gaps are smaller, so that a page is wide enough.
+const MANY: usize = 8;
+
+fn environment(text: &mut String, name: &str, caption: &str, grids: &[&Grid], notes: &[String]) {
     let label = super::plain_name(name);
+    let many = grids.iter().any(|grid| grid.headings.len() > MANY);
+    let size = if many { "\\scriptsize\n  \\setlength{\\tabcolsep}{3pt}" } else { "\\small" };
     let _ = write!(
         text,
-        "\\begin{{table}}\n  \\centering\n  \\small\n  \\caption{{{}}}\n  \\label{{tab:{label}}}\n",
+        "\\begin{{table}}\n  \\centering\n  {size}\n  \\caption{{{}}}\n  \\label{{tab:{label}}}\n",
         escaped(caption)
     );
-    text += &grid.tabular();
-    if !further.rows.is_empty() {
-        text += "\n  \\medskip\n\n";
-        text += &further.tabular();
+    for (place, grid) in grids.iter().enumerate() {
+        if place > 0 {
+            text.push_str("\n  \\medskip\n\n");
+        }
+        text.push_str(&grid.tabular());
     }
     if !notes.is_empty() {
-        text += "\n  \\medskip\n\n  \\begin{minipage}{\\linewidth}\n    \\footnotesize\n";
+        *text += "\n  \\medskip\n\n  \\begin{minipage}{\\linewidth}\n    \\footnotesize\n";
         for note in notes {
             let _ = writeln!(text, "    {}\\par", escaped(&one_line(note)));
         }
-        text += "  \\end{minipage}\n";
+        text.push_str("  \\end{minipage}\n");
     }
-    text + "\\end{table}\n"
+    text.push_str("\\end{table}\n");
 }
 
 /// A figure with the marks that the table gives it.

@@ -1,7 +1,10 @@
 //! Runs in the order of tables: cells, their methods, and the seeds of each.
 
 use super::{Outcome, Results, Scores};
-use crate::Spread;
+use crate::bootstrap::Panel;
+use crate::entrant::{Entrant, EntrantRun};
+use crate::paired::contest;
+use crate::{Spread, Standing, Which};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -62,7 +65,7 @@ impl Results {
     }
 }
 
-impl Line<'_> {
+impl<'r> Line<'r> {
     /// Whether the method trains generic models.
     pub(super) fn generic(&self) -> bool {
         self.runs.iter().all(|run| run.generic)
@@ -79,77 +82,76 @@ impl Line<'_> {
         Spread::of(&values.collect::<Vec<_>>())
     }
 
-    fn by_seed(&self, pick: Pick) -> BTreeMap<u64, f64> {
-        let figure = |run: &&Outcome| Some((run.seed, run.scores.as_ref().and_then(pick)?));
-        self.runs.iter().filter_map(figure).collect()
+    fn at(&self, seed: u64) -> Option<&'r Outcome> {
+        self.runs.iter().copied().find(|run| run.seed == seed)
     }
 }
 
-/// How a figure stands among its rivals.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Standing {
-    /// Ahead of all others by more than the noise.
-    Ahead,
-    /// The best, or level with it.
-    Level,
-    /// Behind the best, or not in the race.
-    Behind,
+/// What a race is about: a column, and what a run has of it.
+pub(super) struct Race<'r> {
+    pub(super) which: Which,
+    /// None where a run takes no part.
+    pub(super) entry: &'r dyn Fn(&'r Outcome) -> Option<EntrantRun<'r>>,
+    /// Test sizes of those whose mean it is.
+    pub(super) sizes: &'r dyn Fn(&'r Outcome) -> &'r [usize],
 }
 
-/// Who is ahead by a figure, among those that compete. Differences are paired over seeds; what a t-test
-/// at 95 % cannot tell from nothing is level. A single seed says nothing about noise.
-pub(super) fn standings(
-    lines: &[Line<'_>],
-    competes: impl Fn(&Line<'_>) -> bool,
-    pick: Pick,
-) -> Vec<Standing> {
-    let mut standings = vec![Standing::Behind; lines.len()];
-    let rivals: Vec<(usize, BTreeMap<u64, f64>)> = lines
-        .iter()
-        .enumerate()
-        .filter(|(_, line)| competes(line))
-        .map(|(place, line)| (place, line.by_seed(pick)))
-        .filter(|(_, figures)| !figures.is_empty())
-        .collect();
-    let mean = |figures: &BTreeMap<u64, f64>| figures.values().sum::<f64>() / figures.len() as f64;
-    let metric = lines.first().and_then(|line| line.runs.first()).map(|run| run.metric);
-    let (Some(metric), true) = (metric, rivals.len() > 1) else { return standings };
-    let best = rivals.iter().min_by(|a, b| metric.order(mean(&a.1), mean(&b.1)));
-    let Some((first, best)) = best else { return standings };
-    if rivals.iter().any(|(_, figures)| figures.len() < 2) {
-        return standings;
-    }
-    let level: Vec<usize> = rivals
-        .iter()
-        .filter(|(place, figures)| place == first || !differ(best, figures))
-        .map(|(place, _)| *place)
-        .collect();
-    // Where nobody is behind, nobody is ahead.
-    if level.len() < rivals.len() {
-        let standing = if level.len() == 1 { Standing::Ahead } else { Standing::Level };
-        for place in level {
-            standings[place] = standing;
-        }
+/// Where methods stand in a column of the GM and PM figures.
+pub(super) fn standings(lines: &[Line<'_>], which: Which) -> Vec<Option<Standing>> {
+    raced(lines, &Race { which, entry: &trained, sizes: &client_sizes })
+}
+
+/// Where lines stand in a race, by the rule of all tables ([`crate::bootstrap`]), over the seeds that all have.
+pub(super) fn raced<'r>(lines: &[Line<'r>], race: &Race<'r>) -> Vec<Option<Standing>> {
+    let mut standings = vec![None; lines.len()];
+    let takes_part = |line: &Line<'r>| line.runs.iter().any(|run| (race.entry)(run).is_some());
+    let racing: Vec<(usize, &Line<'r>)> =
+        lines.iter().enumerate().filter(|(_, line)| takes_part(line)).collect();
+    let Some((_, first)) = racing.first() else { return standings };
+    let common = first.runs.iter().map(|run| run.seed).filter(|seed| {
+        racing.iter().all(|(_, line)| line.at(*seed).and_then(race.entry).is_some())
+    });
+    let seeds: Vec<u64> = common.collect();
+    let runs: Vec<&Outcome> = seeds.iter().filter_map(|seed| first.at(*seed)).collect();
+    let weights = |run: &&'r Outcome| (race.sizes)(run).iter().map(|size| *size as f64).collect();
+    let weights: Vec<Vec<f64>> = runs.iter().map(weights).collect();
+    let fixed = runs.len() == 1 || runs.iter().all(|run| run.division.is_some());
+    let one_division = fixed && weights.iter().all(|sizes| Some(sizes) == weights.first());
+    let entrants = racing.iter().map(|(_, line)| Entrant {
+        name: line.method.to_owned(),
+        label: line.method,
+        title: line.method,
+        panel: 0,
+        runs: seeds.iter().filter_map(|seed| (race.entry)(line.at(*seed)?)).collect(),
+    });
+    let entrants: Vec<Entrant<'_>> = entrants.collect();
+    let metric = runs.first().map(|run| run.metric).unwrap_or_default();
+    let panels = [Panel { number: 0, weights, one_division }];
+    let contest = contest(race.which, metric, &entrants, &panels, None);
+    for ((place, _), entry) in racing.iter().zip(contest.entries) {
+        standings[*place] = entry.standing;
     }
     standings
 }
 
-/// Whether two methods differ by more than the noise of their seeds.
-fn differ(one: &BTreeMap<u64, f64>, other: &BTreeMap<u64, f64>) -> bool {
-    let pairs = one.iter().filter_map(|(seed, a)| Some(a - other.get(seed)?));
-    let differences: Vec<f64> = pairs.collect();
-    let count = differences.len();
-    if count < 2 {
-        return false;
-    }
-    let mean = differences.iter().sum::<f64>() / count as f64;
-    let squares: f64 = differences.iter().map(|d| (d - mean) * (d - mean)).sum();
-    let error = (squares / (count as f64 - 1.0) / count as f64).sqrt();
-    mean.abs() > QUANTILES[(count - 2).min(QUANTILES.len() - 1)] * error
+/// A run's GM and PM figures.
+fn trained(run: &Outcome) -> Option<EntrantRun<'_>> {
+    let scores = run.scores.as_ref()?;
+    let clients = scores.clients.as_ref();
+    Some(EntrantRun {
+        generic: run.generic,
+        personal: run.personal,
+        failed: run.trouble.is_some(),
+        global_test: scores.global_test,
+        figures: [scores.gm_best, scores.gm_last, scores.pm_best, scores.pm_last],
+        clients: [clients.map(|of| &*of.best), clients.map(|of| &*of.last)],
+    })
 }
 
-/// Student's t at 97.5 % with 1, 2, … degrees of freedom; with more than the last, a little too strict.
-const QUANTILES: [f64; 9] = [12.71, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262];
+fn client_sizes(run: &Outcome) -> &[usize] {
+    let clients = run.scores.as_ref().and_then(|scores| scores.clients.as_ref());
+    clients.map_or(&[], |clients| &clients.test)
+}
 
 /// A value as tables write it: `0.5`, `1`, `normalized`.
 pub(super) fn written(value: &Value) -> String {
@@ -165,20 +167,6 @@ pub(super) fn written(value: &Value) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn seeds(values: &[f64]) -> BTreeMap<u64, f64> {
-        (1..).zip(values.iter().copied()).collect()
-    }
-
-    #[test]
-    fn a_difference_counts_if_it_is_larger_than_its_noise() {
-        let one = seeds(&[0.50, 0.60, 0.55]);
-        // Ahead by the same in every seed, however much these differ among each other.
-        assert!(differ(&one, &seeds(&[0.48, 0.581, 0.529])));
-        assert!(!differ(&one, &seeds(&[0.48, 0.62, 0.52])));
-        assert!(!differ(&seeds(&[0.9]), &seeds(&[0.1])), "one seed shows no noise");
-        assert!(!differ(&one, &one));
-    }
 
     #[test]
     fn values_are_written_short() {

@@ -22,8 +22,8 @@ impl Results {
                 format!("Mean ± standard deviation over the seeds {}.", list.join(", "))
             });
         }
-        if [Form::Methods, Form::Clock].contains(&self.form) && seeds.len() > 1 {
-            notes.push("Bold: ahead of all others by more than the noise of the seeds (paired t-test, 95 %). ≈: the best, or level with it.".to_owned());
+        if [Form::Methods, Form::Clock, Form::Newcomers].contains(&self.form) {
+            notes.push("Bold: ahead of every other in the column by more than the noise of seeds, clients and test samples (95 % bootstrap intervals of paired differences, docs/COMPARING.md). ≈: the best, or level with it.".to_owned());
         }
         if !self.paper.is_empty() && self.form == Form::Methods {
             notes.push("paper: its figure, the best over the rounds. difference: our best minus the paper's, in points.".to_owned());

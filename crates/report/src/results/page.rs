@@ -35,9 +35,7 @@ pub fn page(results: &Results) -> String {
     }
     list(&mut page, "notes", results.remarks());
     page.push_str("</section>\n");
-    if results.form == Form::Values {
-        sensitivity(&mut page, results);
-    }
+    pictures(&mut page, results);
     if !results.open.is_empty() {
         page.push_str("<section>\n<h2>What the paper does not give</h2>\n");
         list(&mut page, "notes", results.open.iter().map(super::Open::sentence).collect());
@@ -86,13 +84,18 @@ fn list(page: &mut String, class: &str, lines: Vec<String>) {
     page.push_str("</ul>\n");
 }
 
-fn sensitivity(page: &mut String, results: &Results) {
-    page.push_str(
-        "<section>\n<h2>Sensitivity</h2>\n<p class=\"caption\">Best accuracy over the values of one \
-         key, all others being as they are. The band is one standard deviation over the seeds; \
-         values that span decades stand on a logarithmic axis.</p>\n<div class=\"pair\">\n",
+fn pictures(page: &mut String, results: &Results) {
+    let drawn = drawing::drawings(results);
+    if drawn.is_empty() {
+        return;
+    }
+    let title = if results.form == Form::Values { "Sensitivity" } else { "Curves" };
+    let caption = drawing::caption(results.form);
+    let _ = writeln!(
+        page,
+        "<section>\n<h2>{title}</h2>\n<p class=\"caption\">{caption}</p>\n<div class=\"pair\">"
     );
-    for drawing in drawing::sensitivity(results) {
+    for drawing in drawn {
         drawing.show(page);
     }
     page.push_str("</div>\n</section>\n");

@@ -2,7 +2,9 @@
 
 use super::Results;
 use super::groups::Pick;
+use super::tables::newcomers::{WAYS, joined};
 use crate::Spread;
+use formant_runtime::event::Approach;
 use std::fmt::Write as _;
 
 const FIGURES: [(&str, Pick); 5] = [
@@ -44,6 +46,18 @@ pub fn csv(results: &Results) -> String {
                     mean.zip(paper).map(|(mean, paper)| mean - paper.mean),
                 ];
                 let _ = writeln!(text, "{begin},{name},{}", figures.map(number).join(","));
+            }
+            for way in WAYS {
+                let found = || line.runs.iter().filter_map(|run| joined(run, way));
+                let word = if way == Approach::Own { "own_rule" } else { "fine_tuning" };
+                for epoch in 0..found().map(|joined| joined.epochs.len()).min().unwrap_or(0) {
+                    let figures = found().map(|joined| Some(joined.epochs[epoch] * 100.0));
+                    let figures: Vec<Option<f64>> = figures.collect();
+                    let Spread { mean, deviation } = Spread::of(&figures);
+                    let all = [mean, deviation, Some(figures.len() as f64), None, None, None];
+                    let all = all.map(number).join(",");
+                    let _ = writeln!(text, "{begin},newcomers_{word}_{epoch},{all}");
+                }
             }
             let times = line.runs.iter().map(|run| Some(run.seconds)).collect::<Vec<_>>();
             let Spread { mean, deviation } = Spread::of(&times);

@@ -3,11 +3,12 @@
 mod clock;
 mod cost;
 mod methods;
+pub(super) mod newcomers;
 mod values;
 
-use super::groups::Standing;
 use super::{Form, Published, Results};
-use crate::Spread;
+use crate::{Spread, Standing};
+use crate::export;
 use crate::markdown::escaped;
 use crate::table::markdown_table;
 use std::fmt::Write as _;
@@ -47,13 +48,13 @@ impl Shown {
     }
 
     /// A figure over seeds; `own` if it is of a model that the method trains.
-    pub(super) fn figure(spread: Spread, own: bool, standing: Standing) -> Self {
+    pub(super) fn figure(spread: Spread, own: bool, standing: Option<Standing>) -> Self {
         let text = spread.text();
         match standing {
             _ if !own => Self { text: format!("({text})"), bold: false, aside: true },
-            Standing::Ahead => Self { text, bold: true, aside: false },
-            Standing::Level => Self::plain(format!("≈ {text}")),
-            Standing::Behind => Self::plain(text),
+            Some(Standing::Ahead) => Self { text, bold: true, aside: false },
+            Some(Standing::Tied) => Self::plain(format!("{text} ≈")),
+            None => Self::plain(text),
         }
     }
 
@@ -92,6 +93,29 @@ pub fn tables(results: &Results, layout: &Layout) -> String {
     text
 }
 
+/// The tables for LaTeX, in the style of booktabs: an environment `table` for each, and what is to be said below the
+/// last one.
+pub fn latex(results: &Results) -> String {
+    let mut grids = Vec::new();
+    if results.form == Form::Methods {
+        let overview = Layout { overview: true, ..Layout::default() };
+        grids.extend(made(results, &overview));
+    }
+    grids.extend(made(results, &Layout::default()));
+    let mut notes = results.remarks();
+    notes.extend(results.open.iter().map(super::Open::sentence));
+    let tables = grids.iter().map(|table| {
+        let cell = |shown: &Shown| (shown.text.clone(), shown.bold);
+        let rows = table.rows.iter().map(|row| row.iter().map(cell).collect());
+        let name = if table.title.is_empty() { "all".to_owned() } else { table.title.clone() };
+        let caption = [&*results.title, &*table.title];
+        let caption: Vec<&str> = caption.into_iter().filter(|part| !part.is_empty()).collect();
+        let (label, caption) = (format!("{} {name}", results.name), caption.join(": "));
+        export::Tabular { label, caption, head: table.head.clone(), rows: rows.collect() }
+    });
+    export::tabulars(&tables.collect::<Vec<_>>(), &notes)
+}
+
 /// The tables that the form of the results asks for.
 pub(super) fn made(results: &Results, layout: &Layout) -> Vec<Table> {
     match results.form {
@@ -101,6 +125,7 @@ pub(super) fn made(results: &Results, layout: &Layout) -> Vec<Table> {
         Form::Speedup => vec![clock::speedups(results)],
         Form::Clock => clock::by_cell(results),
         Form::Cost => vec![cost::steps(results)],
+        Form::Newcomers => newcomers::by_cell(results),
     }
 }
 

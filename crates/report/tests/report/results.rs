@@ -2,9 +2,10 @@
 
 use formant_report::ReportError;
 use formant_report::results::{
-    Axis, ClockFigures, Form, Layout, Open, Outcome, Point, Published, Results, Scores,
-    StepFigures, csv, page, rewrite, tables,
+    Axis, ClientScores, ClockFigures, Form, Joined, Layout, Open, Outcome, Point, Published,
+    Results, Scores, StepFigures, csv, figures, latex, page, rewrite, tables,
 };
+use formant_runtime::event::Approach;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -22,12 +23,20 @@ fn run(cell: &[(&str, Value)], method: &str, seed: u64, gm: f64, pm: f64) -> Out
         data: None,
         fingerprint: Some(format!("{method}-{seed}")),
         metric: formant_runtime::event::Metric::default(),
+        division: Some(1),
+        newcomers: Vec::new(),
         scores: Some(Scores {
             gm_best: Some(gm),
             gm_last: Some(gm - 0.01),
             pm_best: Some(pm),
             pm_last: Some(pm - 0.02),
             worst_last: Some(pm - 0.2),
+            global_test: 500_000,
+            clients: Some(ClientScores {
+                test: vec![100; 8],
+                best: (0..8).map(|client| Some(pm + f64::from(client - 4) / 100.0)).collect(),
+                last: (0..8).map(|client| Some(pm + f64::from(client - 6) / 100.0)).collect(),
+            }),
             curve: vec![
                 Point {
                     round: 1,
@@ -99,14 +108,74 @@ fn bold_is_ahead_by_more_than_the_noise_and_ties_are_shown_as_ties() {
         run.scores.as_mut().unwrap().pm_best = Some(pm);
     }
     let text = tables(&level, &Layout { overview: true, ..Layout::default() });
-    assert_eq!(text.matches("≈ 63.").count(), 2, "{text}");
+    assert_eq!(text.matches(" ≈ |").count(), 2, "{text}");
     assert!(!text.contains("**63"), "{text}");
+    // One seed has the noise of its clients, all of which agree here.
     level.runs.retain(|run| run.seed == 1);
     let text = tables(&level, &Layout::default());
-    assert!(
-        !text.contains("≈ 6") && !text.contains("**6") && text.contains("Seed 1 alone"),
-        "{text}"
-    );
+    assert!(text.contains("Seed 1 alone") && text.contains("**65.0**"), "{text}");
+    // Without the clients' figures nobody knows the noise of a PM.
+    for run in &mut level.runs {
+        run.scores.as_mut().unwrap().clients = None;
+    }
+    let text = tables(&level, &Layout::default());
+    assert!(!text.contains("**65.0**"), "{text}");
+}
+
+#[test]
+fn a_method_whose_parts_are_missing_is_compared_by_the_seeds_that_are_there() {
+    let mut some = methods();
+    some.runs.retain(|run| run.method != "Ditto" || run.seed == 2);
+    let text = tables(&some, &Layout { overview: true, ..Layout::default() });
+    assert!(text.contains("**63.2 ± 0.1**"), "{text}");
+}
+
+fn newcomers() -> Results {
+    let mut all = Results { form: Form::Newcomers, ..methods() };
+    for run in &mut all.runs {
+        let (own, scores) = (run.method != "FedAvg", run.scores.as_ref().unwrap());
+        let joined = |approach, pm: f64| Joined {
+            approach,
+            epochs: vec![pm - 0.2, pm - 0.1, pm],
+            worst_last: Some(pm - 0.3),
+            test: vec![50, 150],
+            last: vec![Some(pm), Some(pm)],
+            failed: 0,
+        };
+        run.newcomers.push(joined(Approach::FineTuning, scores.gm_best.unwrap()));
+        if own {
+            run.newcomers.push(joined(Approach::Own, scores.pm_best.unwrap()));
+        }
+    }
+    all
+}
+
+#[test]
+fn newcomers_have_a_table_for_each_way_and_a_curve_over_epochs() {
+    let text = tables(&newcomers(), &Layout::default());
+    assert!(text.contains("**α = 0.5, fine-tuning**") && text.contains("**α = 0.5, own rule**"));
+    let (tuned, own) = text.split_once("own rule").unwrap();
+    assert!(tuned.contains("| FedAvg") && !own.contains("| FedAvg"), "{text}");
+    let local = tuned.lines().find(|line| line.starts_with("| Local")).unwrap();
+    assert!(local.contains("(") && !local.contains('≈'), "no generic model: {local}");
+    assert!(own.contains("**63.2 ± 0.1**"), "{text}");
+    let drawn = figures(&newcomers());
+    let names: Vec<&str> = drawn.iter().map(|figure| &*figure.name).collect();
+    assert_eq!(names, ["newcomers-fine-tuning-0.5", "newcomers-own-rule-0.5"]);
+    assert!(csv(&newcomers()).contains(",FedAvg,newcomers_fine_tuning_2,40.2,0.1,3,"));
+}
+
+#[test]
+fn everything_can_be_taken_into_a_paper() {
+    let text = latex(&methods());
+    assert_eq!(text.matches("\\begin{table}").count(), 2, "an overview and the cell: {text}");
+    assert!(text.contains("\\textbf{63.2 $\\pm$ 0.1}") && text.contains("\\toprule"), "{text}");
+    assert_eq!(text.matches('{').count(), text.matches('}').count());
+    let drawn = figures(&methods());
+    let names: Vec<&str> = drawn.iter().map(|figure| &*figure.name).collect();
+    assert_eq!(names, ["curves-gm-0.5", "curves-pm-0.5"]);
+    assert!(drawn.iter().all(|figure| figure.svg.starts_with("<svg xmlns=")));
+    assert!(page(&methods()).contains("id=\"figure-curves-pm-0.5\""));
 }
 
 #[test]

@@ -15,6 +15,9 @@ pub struct Adapted {
     /// What their models were worth on their own samples after 0, 1, 2, … epochs, in the order of the newcomers,
     /// whose numbers follow those of the clients.
     pub epochs: Vec<PersonalScore>,
+    /// Samples that a newcomer's model is scored on, in the same order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub test: Vec<usize>,
     /// Newcomers of whom an epoch diverged. Their models stay as they were before it.
     pub failed: usize,
     /// Wall time, summed over newcomers.

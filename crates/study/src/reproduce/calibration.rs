@@ -3,12 +3,12 @@
 
 use super::part::{MEASURED_SECONDS, Part, share_at_work};
 use crate::divided::SharedData;
-use crate::pace::plain_beside;
+use crate::pace::{LAPS as MEASURED_LAPS, plain_beside};
 use crate::{Observer, StudyError};
 use formant_experiment::Experiment;
 use formant_methods::Moment;
 use formant_numerics::{Detail, EVALUATION_BATCH, Rng, Stream};
-use formant_runtime::{Footprint, Pace, Pacer, RunPlan};
+use formant_runtime::{Footprint, Pace, Pacer, RunPlan, median_client};
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 use toml::Value;
@@ -46,7 +46,9 @@ pub(super) fn estimate(
     let (mut seconds, mut logs, mut states) = (Vec::new(), 0.0, 0.0_f64);
     for part in parts {
         if part.is_measurement() {
-            seconds.push(MEASURED_SECONDS * (part.experiment.methods.len() + 1) as f64);
+            let plan = part.experiment.plan_on(data.federation(&part.experiment)?)?;
+            observer.lap_started(&part.name, 1);
+            seconds.push(measuring(plan)?);
             continue;
         }
         let key = key(&part.experiment);
@@ -63,6 +65,24 @@ pub(super) fn estimate(
         states = states.max(calibrated.states);
     }
     Ok(Estimate { seconds, disk: (logs + states) as u64 })
+}
+
+/// How long it takes to measure the steps of all methods: there is a time for each, and a least number of laps. The
+/// pace of the first method stands for all.
+fn measuring(mut plan: RunPlan) -> Result<f64, StudyError> {
+    let method = plan.methods[0].clone();
+    let held = plan.federation.clients[median_client(&plan)].train.len();
+    let few = method.shared.base.batch.max(method.personal.base.batch);
+    plan.federation.clients.iter_mut().for_each(|data| data.train.truncate(few));
+    let pace = Pacer::new(&plan, &method)?.lap()?;
+    let phases = [
+        (pace.shared, method.shared.base.epochs),
+        (pace.personal, method.personal.base.epochs),
+    ];
+    let lap: f64 = phases.iter().map(|(pace, epochs)| pace.unwrap_or(0.0) * *epochs as f64).sum();
+    let all = (plan.methods.len() + 1) as f64;
+    // One lap more: each begins with a round that is not measured.
+    Ok(all * MEASURED_SECONDS.max(lap * held as f64 * (MEASURED_LAPS + 1) as f64))
 }
 
 /// What decides how long a sample takes.

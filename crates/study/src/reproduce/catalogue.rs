@@ -30,6 +30,7 @@ pub const PRESETS: &[Preset] = presets![
     "inat",
     "communication",
     "ablation",
+    "new-clients",
     "participation",
     "asynchronous",
     "sensitivity",

@@ -117,19 +117,27 @@ impl Reproduction {
     }
 }
 
-/// Writes `results.json`, `table.md`, `table.csv` and `report.html` into a folder and says where they lie.
+/// Writes `results.json`, `table.md`, `table.csv`, `table.tex`, `report.html` and every figure in `figures` into a
+/// folder and says where they lie.
 pub fn write_results(results: &Results, folder: &Path) -> Result<Vec<PathBuf>, StudyError> {
     files::create_folder(folder)?;
     let heading = format!("# {}\n\n", results.title);
-    let written = [
-        ("results.json", results.text()?),
-        ("table.md", heading + &results::tables(results, &Layout::default())),
-        ("table.csv", results::csv(results)),
-        ("report.html", results::page(results)),
+    let mut written = vec![
+        (folder.join("results.json"), results.text()?),
+        (folder.join("table.md"), heading + &results::tables(results, &Layout::default())),
+        (folder.join("table.csv"), results::csv(results)),
+        (folder.join("table.tex"), results::latex(results)),
+        (folder.join("report.html"), results::page(results)),
     ];
+    let figures = results::figures(results);
+    if !figures.is_empty() {
+        let below = folder.join("figures");
+        files::create_folder(&below)?;
+        let files = figures.into_iter();
+        written.extend(files.map(|file| (below.join(format!("{}.svg", file.name)), file.svg)));
+    }
     let mut paths = Vec::new();
-    for (name, text) in written {
-        let path = folder.join(name);
+    for (path, text) in written {
         let how = Replacement { writers: Writers::Many, ..Replacement::synced(Synced::Content) };
         files::replace(&path, how, |file| file.write_all(text.as_bytes()))
             .map_err(|error| RuntimeError::file("write", &path, error))?;

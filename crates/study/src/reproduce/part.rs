@@ -332,7 +332,15 @@ impl Part {
             let text = self.experiment.to_table().to_string();
             write(&folder.join("experiment.toml"), text.as_bytes())?;
             let watch = observer.part_started(self, &plan);
-            match sim::run(&plan, &folder, &*watch, stop) {
+            let mut ended = sim::run(&plan, &folder, &*watch, stop);
+            // What an older version or a crash has left behind must not stand in the way for ever.
+            if let Err(RuntimeError::Damaged { found, .. }) = &ended {
+                observer.part_renewed(self, found);
+                set_aside(&folder)?;
+                write(&folder.join("experiment.toml"), text.as_bytes())?;
+                ended = sim::run(&plan, &folder, &*watch, stop);
+            }
+            match ended {
                 Ok(Ending::Interrupted) => return Ok(false),
                 Ok(Ending::Complete) | Err(RuntimeError::Complete { .. }) => {}
                 Err(error) => return Err(error.into()),
@@ -362,7 +370,9 @@ impl Part {
                 data: header.data_check.clone(),
                 fingerprint: None,
                 metric: header.metrics.first(),
+                division: None,
                 scores: None,
+                newcomers: Vec::new(),
                 clock: None,
                 steps: Some(StepFigures {
                     network: header.network.clone(),
@@ -377,6 +387,22 @@ impl Part {
             };
         Ok(header.methods.iter().zip(&figures.methods).map(outcome).collect())
     }
+}
+
+/// Moves what a folder holds to `FOLDER.damaged`, where an earlier one is replaced, and makes the folder anew.
+fn set_aside(folder: &Path) -> Result<(), StudyError> {
+    let mut aside = folder.as_os_str().to_owned();
+    aside.push(".damaged");
+    let aside = PathBuf::from(aside);
+    let _lock = files::lock(folder)?;
+    let fail = |error| RuntimeError::file("move", folder, error);
+    match std::fs::remove_dir_all(&aside) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(fail(error).into()),
+        _ => {}
+    }
+    std::fs::rename(folder, &aside).map_err(fail)?;
+    files::create_folder(folder)?;
+    Ok(())
 }
 
 /// Writes a file that other processes may write too, with the same content.

@@ -1,7 +1,7 @@
 //! What the virtual clock says: time to a target, and what a schedule saves of it.
 
 use super::{Results, Shown, Table};
-use crate::Spread;
+use crate::{Spread, Which};
 use crate::quantity::duration;
 use crate::results::groups::{Line, Pick, standings};
 use crate::results::{ClockFigures, Outcome};
@@ -130,21 +130,22 @@ impl Gain {
 
 /// Accuracies and times, a table for each schedule.
 pub(super) fn by_cell(results: &Results) -> Vec<Table> {
-    let figures: [(&str, Pick); 4] = [
-        ("GM best", |scores| scores.gm_best),
-        ("GM last", |scores| scores.gm_last),
-        ("PM best", |scores| scores.pm_best),
-        ("PM last", |scores| scores.pm_last),
+    let figures: [Pick; 4] = [
+        |scores| scores.gm_best,
+        |scores| scores.gm_last,
+        |scores| scores.pm_best,
+        |scores| scores.pm_last,
     ];
     let cells = results.cells();
     let tables = cells.iter().map(|cell| {
         let mut head = vec!["method".to_owned()];
         let mut rows: Vec<Vec<Shown>> =
             cell.lines.iter().map(|line| vec![Shown::plain(line.method)]).collect();
-        for (place, (name, pick)) in figures.into_iter().enumerate() {
-            head.push(name.into());
-            let own = |line: &Line<'_>| if place < 2 { line.generic() } else { line.personal() };
-            let standings = standings(&cell.lines, own, pick);
+        for (which, pick) in Which::ALL.into_iter().zip(figures) {
+            head.push(which.title().into());
+            let own =
+                |line: &Line<'_>| if which.is_generic() { line.generic() } else { line.personal() };
+            let standings = standings(&cell.lines, which);
             for ((line, row), standing) in cell.lines.iter().zip(&mut rows).zip(standings) {
                 row.push(Shown::figure(line.spread(pick), own(line), standing));
             }

@@ -1,16 +1,16 @@
 //! A row for each method.
 
 use super::{Results, Shown, Table};
-use crate::Spread;
 use crate::results::Scores;
-use crate::results::groups::{Cell, Line, Pick, Standing, standings};
+use crate::results::groups::{Cell, Line, Pick, standings};
+use crate::{Spread, Which};
 
 /// The figures of the GM and of the PMs: which they are, and whether a method has the model.
 struct Model {
     title: &'static str,
     measure: &'static str,
-    best: Pick,
-    last: Pick,
+    best: (Which, Pick),
+    last: (Which, Pick),
     own: fn(&Line<'_>) -> bool,
 }
 
@@ -18,15 +18,15 @@ const MODELS: [Model; 2] = [
     Model {
         title: "GM",
         measure: "gm",
-        best: |scores: &Scores| scores.gm_best,
-        last: |scores: &Scores| scores.gm_last,
+        best: (Which::GmBest, |scores: &Scores| scores.gm_best),
+        last: (Which::GmLast, |scores: &Scores| scores.gm_last),
         own: |line| line.generic(),
     },
     Model {
         title: "PM",
         measure: "pm",
-        best: |scores: &Scores| scores.pm_best,
-        last: |scores: &Scores| scores.pm_last,
+        best: (Which::PmBest, |scores: &Scores| scores.pm_best),
+        last: (Which::PmLast, |scores: &Scores| scores.pm_last),
         own: |line| line.personal(),
     },
 ];
@@ -48,12 +48,12 @@ fn of_cell(results: &Results, cell: &Cell<'_>) -> Table {
         if has_paper {
             head.extend([format!("paper {}", model.title), "difference".into()]);
         }
-        let bests = standings(&cell.lines, model.own, model.best);
-        let lasts = standings(&cell.lines, model.own, model.last);
+        let bests = standings(&cell.lines, model.best.0);
+        let lasts = standings(&cell.lines, model.last.0);
         for (place, (line, row)) in cell.lines.iter().zip(&mut rows).enumerate() {
-            let (own, best) = ((model.own)(line), line.spread(model.best));
+            let (own, best) = ((model.own)(line), line.spread(model.best.1));
             row.push(Shown::figure(best, own, bests[place]));
-            row.push(Shown::figure(line.spread(model.last), own, lasts[place]));
+            row.push(Shown::figure(line.spread(model.last.1), own, lasts[place]));
             if has_paper {
                 row.extend(beside(results, line, &cell.name, model.measure, best));
             }
@@ -62,7 +62,7 @@ fn of_cell(results: &Results, cell: &Cell<'_>) -> Table {
     head.push("worst 10 %".into());
     for (line, row) in cell.lines.iter().zip(&mut rows) {
         let worst = line.spread(|scores| scores.worst_last);
-        row.push(Shown::figure(worst, line.personal(), Standing::Behind));
+        row.push(Shown::figure(worst, line.personal(), None));
     }
     Table { title: cell.name.clone(), head, rows }
 }
@@ -103,14 +103,14 @@ pub(super) fn overview(results: &Results) -> Table {
                 model.title.into()
             };
             head.push(name);
-            let standings = standings(&cell.lines, model.own, model.best);
+            let standings = standings(&cell.lines, model.best.0);
             for (method, row) in methods.iter().zip(&mut rows) {
                 let found = cell.lines.iter().position(|line| line.method == *method);
                 row.push(found.map_or_else(
                     || Shown::plain("–"),
                     |place| {
                         let line = &cell.lines[place];
-                        let spread = line.spread(model.best);
+                        let spread = line.spread(model.best.1);
                         Shown::figure(spread, (model.own)(line), standings[place])
                     },
                 ));

@@ -1,7 +1,7 @@
 //! A row for each value of a key.
 
 use super::{Results, Shown, Table};
-use crate::results::groups::{Pick, Standing, written};
+use crate::results::groups::{Pick, written};
 
 const FIGURES: [(&str, Pick); 5] = [
     ("GM best", |scores| scores.gm_best),
@@ -25,7 +25,7 @@ pub(super) fn by_key(results: &Results) -> Vec<Table> {
                 };
                 let figures = FIGURES.iter().enumerate().map(|(place, (_, pick))| {
                     let own = if place < 2 { line.generic() } else { line.personal() };
-                    Shown::figure(line.spread(*pick), own, Standing::Behind)
+                    Shown::figure(line.spread(*pick), own, None)
                 });
                 [Shown::plain(name)].into_iter().chain(figures).collect()
             })
