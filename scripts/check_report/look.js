@@ -69,6 +69,8 @@
       const inner = element.closest("svg");
       if (!inner && scrolls && !(element.tabIndex >= 0 && element.getAttribute("aria-label"))) say(`${called(element)}: scrolls without a name or a place for the keyboard`);
       if (!inner && !scrolls) say(`${called(element)}: something is cut off`);
+      // A plot whose end is out of sight misleads; a small screen alone may ask for that.
+      if (width >= 1000 && element.classList.contains("plot")) say(`${called(element)}: a plot has to be scrolled in ${width}`);
     }
     if (element.classList.contains("skip") || element.tagName === "INPUT" || element.closest("svg svg")) continue;
     if (box(element).right > width + 1) {

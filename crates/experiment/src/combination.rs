@@ -22,11 +22,15 @@ pub(crate) fn check(settings: &Settings) -> Result<(), ExperimentError> {
             "set data.validation_fraction, e.g. to 0.25",
         ));
     }
-    if let (Some(epochs), None) = (settings.evaluation.adapt_epochs, settings.data.new_clients) {
-        return Err(ExperimentError::combination(
-            format!("`evaluation.adapt_epochs = {epochs}` does nothing: there are no new clients"),
-            "set data.new_clients, or remove evaluation.adapt_epochs",
-        ));
+    let epochs = settings.evaluation.adapt_epochs.map(|epochs| epochs.to_string());
+    let rate = settings.evaluation.adapt_learning_rate.map(|rate| rate.to_string());
+    for (key, value) in [("adapt_epochs", epochs), ("adapt_learning_rate", rate)] {
+        if let (Some(value), None) = (value, settings.data.new_clients) {
+            return Err(ExperimentError::combination(
+                format!("`evaluation.{key} = {value}` does nothing: there are no new clients"),
+                format!("set data.new_clients, or remove evaluation.{key}"),
+            ));
+        }
     }
     check_rules(settings)
 }

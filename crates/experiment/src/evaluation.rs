@@ -65,6 +65,13 @@ const KEYS: &[Key] = &[
         Preset::Unset,
         "epochs that data.new_clients train for when they join, scored after each; 5 unless set",
     ),
+    key(
+        "adapt_learning_rate",
+        Kind::Above { min: 0.0, max: 1e3 },
+        Preset::Unset,
+        "learning rate at which data.new_clients fine-tune, the same for all methods; unset: each method's \
+         personal_learning_rate",
+    ),
 ];
 
 /// When and on what the models are scored.
@@ -86,6 +93,9 @@ pub struct Evaluation {
     /// Epochs that new clients train for when they join; without it, [`Evaluation::ADAPT_EPOCHS`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub adapt_epochs: Option<usize>,
+    /// Learning rate at which new clients fine-tune; without it, that of each method's personal phase.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub adapt_learning_rate: Option<f64>,
 }
 
 fn usual_spectra() -> usize {
@@ -111,6 +121,15 @@ impl Evaluation {
         let (metrics, patience) = (self.metrics.clone(), self.patience);
         let (every, split, spectra) = (self.every, self.split, self.spectra);
         let adapt_epochs = self.adapt_epochs.unwrap_or(Self::ADAPT_EPOCHS);
-        formant_runtime::Evaluation { every, split, metrics, patience, spectra, adapt_epochs }
+        let adapt_learning_rate = self.adapt_learning_rate.map(|rate| rate as f32);
+        formant_runtime::Evaluation {
+            every,
+            split,
+            metrics,
+            patience,
+            spectra,
+            adapt_epochs,
+            adapt_learning_rate,
+        }
     }
 }

@@ -227,6 +227,7 @@ mod tests {
         residual.evaluation.patience = Some(5);
         residual.evaluation.spectra = 1;
         residual.evaluation.adapt_epochs = Some(2);
+        residual.evaluation.adapt_learning_rate = Some(0.02);
         residual.data.new_clients = Some(2);
         residual.data.repair = Repair::Redraw;
         let mut dense = Settings::default();

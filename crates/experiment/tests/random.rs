@@ -257,7 +257,7 @@ prop_compose! {
         federation in rules(),
         (samples_per_second, spread) in (1e-3..1e12, 0.0..5.0),
         links in links(),
-        (every, adapt_epochs) in (1usize..100, option::of(1usize..1_000)),
+        (every, adapt_epochs, adapt_rate) in (1usize..100, option::of(1usize..1_000), option::of(1e-4..1.0)),
         split in sample::select(&[Scored::Test, Scored::Validation][..]),
         metrics in sample::subsequence(Metric::ALL.to_vec(), 1..=5).prop_shuffle(),
         patience in option::of(1usize..100),
@@ -269,7 +269,9 @@ prop_compose! {
         let metrics = Measures::new(metrics).unwrap();
         let spectra = (every * 7) % 5;
         let adapt_epochs = adapt_epochs.filter(|_| data.new_clients.is_some());
-        let evaluation = Evaluation { every, split, metrics, patience, spectra, adapt_epochs };
+        let adapt_learning_rate = adapt_rate.filter(|_| data.new_clients.is_some());
+        let evaluation =
+            Evaluation { every, split, metrics, patience, spectra, adapt_epochs, adapt_learning_rate };
         let methods = methods(own);
         Settings {
             name, seed, rounds, data, network, training, federation, devices, links, evaluation,

@@ -26,12 +26,13 @@ pub(crate) mod spectra;
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
-pub(crate) use drawing::Drawing;
+pub(crate) use drawing::{Drawing, scrolling};
 pub use drawing::Figure;
 
 use formant_runtime::event::Side;
 
 use crate::plot::{self, DARK, LIGHT, declarations};
+use crate::quantity::duration;
 use crate::{RunLog, over_seeds, setting};
 
 const STYLE: &str = include_str!("html/style.css");
@@ -157,30 +158,42 @@ pub fn html(logs: &[RunLog]) -> String {
     }
     facts(&mut page, logs);
     page.push_str("</header>\n");
-    let mut content = String::new();
-    page.push_str("<nav aria-label=\"Sections\">\n<ol>\n");
-    for Section { id, title, parts } in SECTIONS {
+    let sections = SECTIONS.iter().map(|Section { id, title, parts }| {
         let mut body = String::new();
         for part in *parts {
             (part.section)(&mut body, logs);
         }
-        if !body.is_empty() {
-            let _ = writeln!(page, "<li><a href=\"#{id}\">{title}</a></li>");
-            let _ = write!(
-                content,
-                "<section id=\"{id}\" aria-labelledby=\"{id}-title\">\n\
-                 <h2 id=\"{id}-title\">{title}</h2>\n{body}</section>\n"
-            );
-        }
-    }
+        (*id, *title, body)
+    });
+    sectioned(&mut page, sections);
     let version = text(&log.started.formant);
     let _ = write!(
         page,
-        "</ol>\n</nav>\n<main id=\"content\" tabindex=\"-1\">\n{content}</main>\n\
-         <footer>Written from events.jsonl of a run of Formant {version}.</footer>\n\
+        "<footer>Written from events.jsonl of a run of Formant {version}.</footer>\n\
          </body>\n</html>\n"
     );
     page
+}
+
+/// Sections that have something to say, by their names for links and for people, and the list of them.
+pub(crate) fn sectioned<'s>(
+    page: &mut String,
+    sections: impl Iterator<Item = (&'s str, &'s str, String)>,
+) {
+    let mut content = String::new();
+    page.push_str("<nav aria-label=\"Sections\">\n<ol>\n");
+    for (id, title, body) in sections.filter(|(_, _, body)| !body.is_empty()) {
+        let _ = writeln!(page, "<li><a href=\"#{id}\">{title}</a></li>");
+        let _ = write!(
+            content,
+            "<section id=\"{id}\" aria-labelledby=\"{id}-title\">\n\
+             <h2 id=\"{id}-title\">{title}</h2>\n{body}</section>\n"
+        );
+    }
+    let _ = write!(
+        page,
+        "</ol>\n</nav>\n<main id=\"content\" tabindex=\"-1\">\n{content}</main>\n"
+    );
 }
 
 /// How every page begins, up to its body; the title is markup.
@@ -262,9 +275,18 @@ fn swatch(slot: usize) -> String {
 fn facts(page: &mut String, logs: &[RunLog]) {
     page.push_str("<dl class=\"facts\">\n");
     for (name, mut value) in setting::facts(&logs[0]) {
-        if name == "seed" && logs.len() > 1 {
-            let seeds: Vec<_> = logs.iter().map(|log| log.started.seed.to_string()).collect();
-            value = seeds.join(", ");
+        match name {
+            _ if logs.len() == 1 => {}
+            "seed" => {
+                let seeds: Vec<_> = logs.iter().map(|log| log.started.seed.to_string()).collect();
+                value = seeds.join(", ");
+            }
+            "wall time" => {
+                let all: Option<f64> = logs.iter().map(|log| log.seconds).sum();
+                value = all.map_or(value, |all| format!("{} in all runs", duration(all)));
+            }
+            "models" => value = format!("each run: {value}"),
+            _ => {}
         }
         let _ = writeln!(page, "<div><dt>{name}</dt><dd>{}</dd></div>", text(&value));
     }
@@ -272,7 +294,7 @@ fn facts(page: &mut String, logs: &[RunLog]) {
 }
 
 /// The head of a table, from markup, up to where its rows begin.
-fn headings(page: &mut String, headings: impl Iterator<Item = impl AsRef<str>>) {
+pub(crate) fn headings(page: &mut String, headings: impl Iterator<Item = impl AsRef<str>>) {
     page.push_str("<thead><tr>");
     for heading in headings {
         let _ = write!(page, "<th scope=\"col\">{}</th>", heading.as_ref());

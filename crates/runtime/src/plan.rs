@@ -134,7 +134,7 @@ impl Task {
 }
 
 /// When and on what models are scored.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Evaluation {
     /// Rounds between evaluations; the last round is always scored.
     pub every: usize,
@@ -148,6 +148,8 @@ pub struct Evaluation {
     pub spectra: usize,
     /// Epochs that newcomers train for.
     pub adapt_epochs: usize,
+    /// At which learning rate they fine-tune; without it, at that of the method's personal phase.
+    pub adapt_learning_rate: Option<f32>,
 }
 
 formant_methods::choice! {

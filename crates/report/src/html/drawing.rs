@@ -123,7 +123,7 @@ impl Data {
 }
 
 /// What may be wider than a small screen scrolls within its place, also by keyboard.
-pub(super) fn scrolling(page: &mut String, class: &str, label: &str, content: &str) {
+pub(crate) fn scrolling(page: &mut String, class: &str, label: &str, content: &str) {
     let _ = writeln!(
         page,
         "<div class=\"{class}\" role=\"group\" tabindex=\"0\" aria-label=\"{}\">{content}</div>",

@@ -7,7 +7,7 @@ use super::{colour, label_width, open};
 use crate::html::text;
 use crate::quantity::shortened;
 
-const WIDTH: f64 = 540.0;
+const WIDTH: f64 = super::HALF;
 const TOP: f64 = 8.0;
 const BOTTOM: f64 = 46.0;
 const LINE: f64 = 30.0;

@@ -1,16 +1,22 @@
 //! What is said below the tables.
 
 use super::{Form, Open, Results};
+use crate::quantity::counted;
+use formant_runtime::event::Approach;
 
 impl Results {
     /// Everything that a reader has to know to read the tables rightly.
     pub(super) fn remarks(&self) -> Vec<String> {
         let mut notes = Vec::new();
         let runs = || self.runs.iter().filter(|run| run.scores.is_some());
-        if runs().any(|run| !run.generic) {
+        let joins = self.form == Form::Newcomers;
+        if joins {
+            notes.extend(self.about_newcomers());
+        }
+        if !joins && runs().any(|run| !run.generic) {
             notes.push("(GM) trains no generic model: its personal models averaged, on the global test set. Not ranked.".to_owned());
         }
-        if runs().any(|run| !run.personal) {
+        if !joins && runs().any(|run| !run.personal) {
             notes.push("(PM) trains no personal models: its generic model on the clients' own test sets. Not ranked.".to_owned());
         }
         let seeds = self.seeds();
@@ -41,6 +47,24 @@ impl Results {
             let shown: Vec<&str> = self.missing.iter().take(6).map(String::as_str).collect();
             let more = if count > shown.len() { "; …" } else { "" };
             notes.push(format!("Missing ({count}): {}{more}.", shown.join("; ")));
+        }
+        notes
+    }
+}
+
+impl Results {
+    fn about_newcomers(&self) -> Vec<String> {
+        let found = || self.runs.iter().flat_map(|run| run.newcomers.iter().map(move |j| (run, j)));
+        let who = found().map(|(_, joined)| joined.last.len()).max().unwrap_or(0);
+        let mut notes = vec![format!(
+            "{} joined after the last round: accuracy of their personal models after so many epochs on their own samples, weighted by local test sizes; the worst tenth after the last epoch. Methods are ranked by the last epoch.",
+            counted(who, "client")
+        )];
+        if found().any(|(run, joined)| !run.generic && joined.approach == Approach::FineTuning) {
+            notes.push("In parentheses: without a generic model, the mean of the personal ones is fine-tuned. Not ranked.".to_owned());
+        }
+        if found().any(|(_, joined)| joined.failed > 0) {
+            notes.push("† Training diverged at some newcomers, whose models stay as they were before. Not ranked.".to_owned());
         }
         notes
     }

@@ -2,7 +2,7 @@
 
 use super::tables::{Layout, Shown, Table, made};
 use super::{Form, Results, drawing};
-use crate::html::{head, text};
+use crate::html::{head, headings, scrolling, sectioned, text};
 use crate::quantity::duration;
 use std::fmt::Write as _;
 
@@ -27,24 +27,23 @@ pub fn page(results: &Results) -> String {
         let (count, all) = (results.missing.len(), results.missing.len() + results.runs.len());
         let _ = writeln!(page, "<p class=\"warning\">{count} of {all} runs are missing.</p>");
     }
-    page.push_str(
-        "</header>\n<main id=\"content\" tabindex=\"-1\">\n<section>\n<h2>Results</h2>\n",
-    );
+    page.push_str("</header>\n");
+    let mut tables = String::new();
     for table in made(results, &Layout::default()) {
-        write_table(&mut page, &table);
+        write_table(&mut tables, &table);
     }
-    list(&mut page, "notes", results.remarks());
-    page.push_str("</section>\n");
-    pictures(&mut page, results);
-    if !results.open.is_empty() {
-        page.push_str("<section>\n<h2>What the paper does not give</h2>\n");
-        list(&mut page, "notes", results.open.iter().map(super::Open::sentence).collect());
-        page.push_str("</section>\n");
-    }
-    again(&mut page, results);
-    page.push_str(
-        "</main>\n<footer>Written by Formant from results.json.</footer>\n</body>\n</html>\n",
-    );
+    list(&mut tables, "notes", results.remarks());
+    let mut open = String::new();
+    list(&mut open, "notes", results.open.iter().map(super::Open::sentence).collect());
+    let curves = if results.form == Form::Values { "Sensitivity" } else { "Curves" };
+    let sections = [
+        ("results", "Results", tables),
+        ("curves", curves, pictures(results)),
+        ("open", "What the paper does not give", open),
+        ("reproduce", "Reproduce", again(results)),
+    ];
+    sectioned(&mut page, sections.into_iter());
+    page.push_str("<footer>Written by Formant from results.json.</footer>\n</body>\n</html>\n");
     page
 }
 
@@ -52,25 +51,24 @@ fn write_table(page: &mut String, table: &Table) {
     if !table.title.is_empty() {
         let _ = writeln!(page, "<h3>{}</h3>", text(&table.title));
     }
-    page.push_str("<div class=\"wide\"><table class=\"dense\">\n<thead><tr>");
-    for head in &table.head {
-        let _ = write!(page, "<th scope=\"col\">{}</th>", text(head));
-    }
-    page.push_str("</tr></thead>\n<tbody>\n");
+    let mut rows = String::from("<table class=\"dense\">\n");
+    headings(&mut rows, table.head.iter().map(|head| text(head)));
     for row in &table.rows {
-        page.push_str("<tr>");
+        rows.push_str("<tr>");
         for (column, Shown { text: shown, bold, aside }) in row.iter().enumerate() {
             let shown = text(shown);
             let _ = match (column, bold, aside) {
-                (0, ..) => write!(page, "<th scope=\"row\">{shown}</th>"),
-                (_, true, _) => write!(page, "<td class=\"best\">{shown}</td>"),
-                (_, _, true) => write!(page, "<td class=\"aside\">{shown}</td>"),
-                _ => write!(page, "<td>{shown}</td>"),
+                (0, ..) => write!(rows, "<th scope=\"row\">{shown}</th>"),
+                (_, true, _) => write!(rows, "<td class=\"best\">{shown}</td>"),
+                (_, _, true) => write!(rows, "<td class=\"aside\">{shown}</td>"),
+                _ => write!(rows, "<td>{shown}</td>"),
             };
         }
-        page.push_str("</tr>\n");
+        rows.push_str("</tr>\n");
     }
-    page.push_str("</tbody>\n</table></div>\n");
+    rows.push_str("</tbody>\n</table>");
+    let label = if table.title.is_empty() { "Results" } else { &table.title };
+    scrolling(page, "wide", label, &rows);
 }
 
 fn list(page: &mut String, class: &str, lines: Vec<String>) {
@@ -84,39 +82,31 @@ fn list(page: &mut String, class: &str, lines: Vec<String>) {
     page.push_str("</ul>\n");
 }
 
-fn pictures(page: &mut String, results: &Results) {
+fn pictures(results: &Results) -> String {
     let drawn = drawing::drawings(results);
     if drawn.is_empty() {
-        return;
+        return String::new();
     }
-    let title = if results.form == Form::Values { "Sensitivity" } else { "Curves" };
     let caption = drawing::caption(results.form);
-    let _ = writeln!(
-        page,
-        "<section>\n<h2>{title}</h2>\n<p class=\"caption\">{caption}</p>\n<div class=\"pair\">"
-    );
+    let mut part = format!("<p class=\"caption\">{caption}</p>\n<div class=\"pair\">\n");
     for drawing in drawn {
-        drawing.show(page);
+        drawing.show(&mut part);
     }
-    page.push_str("</div>\n</section>\n");
+    part + "</div>\n"
 }
 
-fn again(page: &mut String, results: &Results) {
-    page.push_str("<section>\n<h2>Reproduce</h2>\n");
+fn again(results: &Results) -> String {
+    let mut part = String::new();
     for command in &results.commands {
-        let _ = writeln!(page, "<pre>{}</pre>", text(command));
+        scrolling(&mut part, "wide", "Command", &format!("<pre>{}</pre>", text(command)));
     }
-    page.push_str(
-        "<details><summary>Every run: hash of its experiment, fingerprint of its models</summary>\n\
-         <div class=\"wide\"><table class=\"dense\">\n<thead><tr><th scope=\"col\">run</th>\
-         <th scope=\"col\">experiment</th><th scope=\"col\">models</th>\
-         <th scope=\"col\">time</th></tr></thead>\n<tbody>\n",
-    );
+    let mut rows = String::from("<table class=\"dense\">\n");
+    headings(&mut rows, ["run", "experiment", "models", "time"].into_iter());
     for run in &results.runs {
         let cell = results.cell_name(&run.cell);
         let place = if cell.is_empty() { String::new() } else { format!(", {cell}") };
         let _ = writeln!(
-            page,
+            rows,
             "<tr><th scope=\"row\">{}{}, seed {}</th><td><code>{}</code></td><td><code>{}</code></td>\
              <td>{}</td></tr>",
             text(&run.method),
@@ -127,5 +117,10 @@ fn again(page: &mut String, results: &Results) {
             duration(run.seconds)
         );
     }
-    page.push_str("</tbody>\n</table></div>\n</details>\n</section>\n");
+    rows.push_str("</tbody>\n</table>");
+    part.push_str(
+        "<details><summary>Every run: hash of its experiment, fingerprint of its models</summary>\n",
+    );
+    scrolling(&mut part, "wide", "Every run", &rows);
+    part + "</details>\n"
 }

@@ -58,13 +58,14 @@ impl<'p> Newcomer<'p> {
     }
 
     fn make_both(&self, asked: &Adapting<'_>, hand: &mut Hand) -> Result<Adaptation, RuntimeError> {
-        let fine_tuned = self.train_part(asked, asked.model, Part::All, hand)?;
+        let rate = self.plan.evaluation.adapt_learning_rate;
+        let fine_tuned = self.train_part(asked, asked.model, (Part::All, rate), hand)?;
         let own = match asked.broadcast {
             None => None,
             Some(got) => match self.method.method.newcomer(got)? {
                 Rule::FineTuning => None,
                 Rule::Phases => Some(self.take_phases(asked, got, asked.epochs, hand)?),
-                Rule::Part { of, part } => Some(self.train_part(asked, of, part, hand)?),
+                Rule::Part { of, part } => Some(self.train_part(asked, of, (part, None), hand)?),
                 Rule::AtOnce => {
                     let mut at_once = self.take_phases(asked, got, 0, hand)?;
                     let figures = at_once.figures[0].clone();
@@ -76,12 +77,12 @@ impl<'p> Newcomer<'p> {
         Ok(Adaptation { fine_tuned, own })
     }
 
-    /// Plain training of a part of a model.
+    /// Plain training of a part of a model, at the rate of the personal phase unless another one is given.
     fn train_part(
         &self,
         asked: &Adapting<'_>,
         of: &Model,
-        part: Part,
+        (part, rate): (Part, Option<f32>),
         hand: &mut Hand,
     ) -> Result<Progress, RuntimeError> {
         let started = Instant::now();
@@ -90,7 +91,7 @@ impl<'p> Newcomer<'p> {
         let mut failed = false;
         for epoch in 1..=asked.epochs {
             let mut next = model.clone();
-            let done = self.epoch(epoch, Turn::Personal, hand, |local| {
+            let done = self.epoch(epoch, Turn::Personal, rate, hand, |local| {
                 local.train(&mut next, Training { part, ..local.training() })
             })?;
             match done {
@@ -142,12 +143,12 @@ impl<'p> Newcomer<'p> {
     ) -> Result<Option<()>, RuntimeError> {
         let method = &*self.method.method;
         let sent =
-            self.epoch(epoch, Turn::Shared, hand, |local| method.train_shared(state, got, local))?;
+            self.epoch(epoch, Turn::Shared, None, hand, |local| method.train_shared(state, got, local))?;
         let Some(sent) = sent else { return Ok(None) };
         if !method.hints(self.moment()).personal_phase {
             return Ok(Some(()));
         }
-        self.epoch(epoch, Turn::Personal, hand, |local| {
+        self.epoch(epoch, Turn::Personal, None, hand, |local| {
             method.train_personal(state, got, &sent, local)
         })
     }
@@ -187,11 +188,15 @@ impl<'p> Newcomer<'p> {
         &self,
         epoch: usize,
         turn: Turn,
+        rate: Option<f32>,
         hand: &mut Hand,
         train: impl FnOnce(&mut Local<'_>) -> Result<T, MethodError>,
     ) -> Result<Option<T>, RuntimeError> {
         let mut loan = self.loan(epoch, turn);
         loan.settings.epochs = 1;
+        if let Some(rate) = rate {
+            loan.settings.optimiser.learning_rate = rate;
+        }
         let network = self.plan.engine.network();
         let mut local = Local::new(network, &mut *hand.worker, loan).watched(self.pulse);
         match train(&mut local) {

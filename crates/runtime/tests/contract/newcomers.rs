@@ -40,6 +40,28 @@ fn again(folder: &Folder, plan: &RunPlan, epochs: usize, keep: bool) -> Vec<Adap
 }
 
 #[test]
+fn a_rate_for_all_is_that_of_fine_tuning_alone() {
+    let found = |personal: f32, adapt: Option<f32>| {
+        let plan = case("ditto", DENSE).plan_with(|plan| {
+            joined(plan);
+            plan.methods[0].personal.base.optimiser.learning_rate = personal;
+            plan.evaluation.adapt_learning_rate = adapt;
+        });
+        let folder = Folder::new();
+        folder.run(&plan).unwrap();
+        let all = adapted(&folder);
+        [Approach::FineTuning, Approach::Own].map(|way| by(&all, way).unwrap().epochs.clone())
+    };
+    // Ditto's generic model knows nothing of the personal phase.
+    let ([slow, own], [told, same]) = (found(0.01, None), found(0.01, Some(0.05)));
+    let [fast, other] = found(0.05, None);
+    assert_eq!(told, fast);
+    assert_ne!(told, slow);
+    assert_eq!(own, same);
+    assert_ne!(own, other);
+}
+
+#[test]
 fn threads_resumption_and_the_folder_give_the_same_newcomers() {
     for case in cases() {
         let plan = |threads: usize| {

@@ -103,7 +103,7 @@ impl Reproduction {
             && preset.form != Form::Cost
         {
             notes.push(match first.experiment.data.seed {
-                Some(seed) => format!("± covers initial models and the order of samples. The division of the samples among the clients is one and the same (data.seed = {seed}); `--set data.seed=` lets it change with the seed."),
+                Some(seed) => format!("± covers initial models and the order of samples. The division of the samples among the clients is one and the same (data.seed = {seed}); with --set data.seed= it changes with the seed."),
                 None => "± covers initial models, the order of samples, and the division of the samples among the clients, which changes with the seed.".into(),
             });
         }
