@@ -21,7 +21,7 @@ use crate::table::{Cell, Column, table_lines};
 use crate::{Contest, ReportError, Row, RunLog, SeedRow, Which, covers, over_seeds};
 
 /// More differing keys than this are told below the table instead of in columns.
-const COLUMNS: usize = 3;
+pub(crate) const COLUMNS: usize = 3;
 
 /// Characters of a value in a column.
 const VALUE: usize = 18;
@@ -351,7 +351,7 @@ pub fn comparison_table(found: &Comparison) -> String {
 }
 
 /// What ± covers, once for all groups that cover the same.
-fn coverage(groups: &[Group]) -> Vec<String> {
+pub(crate) fn coverage(groups: &[Group]) -> Vec<String> {
     let repeated = groups.iter().filter(|group| group.seeds.len() > 1);
     let covered: BTreeSet<&str> = repeated.map(|group| group.covers.as_str()).collect();
     let seeds = match groups {
@@ -366,12 +366,12 @@ fn coverage(groups: &[Group]) -> Vec<String> {
 }
 
 /// A, B, …, Z, A1, …
-fn letter(place: usize) -> String {
+pub(crate) fn letter(place: usize) -> String {
     let letter = char::from(b'A' + (place % 26) as u8);
     if place < 26 { letter.to_string() } else { format!("{letter}{}", place / 26) }
 }
 
-fn legend(place: usize, group: &Group) -> String {
+pub(crate) fn legend(place: usize, group: &Group) -> String {
     let own = group.rows.iter().flat_map(|row| {
         row.values.iter().map(move |(key, value)| format!("{} {key}={value}", row.row.label))
     });

@@ -3,6 +3,7 @@
 //! Everything here is made in memory, as [`ExportFile`]s with paths below a folder that somebody has named, and put in
 //! place by [`write_exports`], which replaces nothing unasked.
 
+mod comparison;
 mod csv;
 mod latex;
 mod mlflow;
@@ -20,6 +21,7 @@ use std::path::{Path, PathBuf};
 
 use crate::{ReportError, RunLog};
 
+pub use comparison::{comparison_csv, comparison_latex};
 pub use csv::{csv, seed_csv};
 pub use latex::{latex, seed_latex};
 pub(crate) use latex::{Tabular, tabulars};

@@ -51,8 +51,8 @@ pub use compare::{Comparison, Group, GroupRow, Problem, compare, comparison_tabl
 pub use differences::difference_table;
 pub use error::ReportError;
 pub use export::{
-    ExportFile, MethodRecord, Picture, Record, RunFacts, Scores, csv, latex, mlflow, pictures, png,
-    record, seed_csv, seed_latex, tensorboard, write_exports,
+    ExportFile, MethodRecord, Picture, Record, RunFacts, Scores, comparison_csv, comparison_latex,
+    csv, latex, mlflow, pictures, png, record, seed_csv, seed_latex, tensorboard, write_exports,
 };
 pub use files::{write_reports, write_series_reports};
 pub use gains::{ClientGain, Gained, Gains, gains};

@@ -30,7 +30,7 @@ impl Sheet {
         self.rows.push(row);
     }
 
-    fn file(&self) -> ExportFile {
+    pub(super) fn file(&self) -> ExportFile {
         let mut writer =
             ::csv::WriterBuilder::new().terminator(::csv::Terminator::CRLF).from_writer(Vec::new());
         for row in std::iter::once(&self.headings).chain(&self.rows) {

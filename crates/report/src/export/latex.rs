@@ -85,17 +85,17 @@ pub fn seed_latex(name: &str, seeds: &[u64], rows: &[SeedRow]) -> String {
     document(name, &caption, &grid, &further, &notes(rows))
 }
 
-fn cells(row: &SeedRow, spreads: [Spread; 5], ranked: bool) -> Vec<String> {
+pub(super) fn cells(row: &SeedRow, spreads: [Spread; 5], ranked: bool) -> Vec<String> {
     let each = spreads.into_iter().enumerate();
     each.map(|(column, spread)| figure(&row.cell(spread, column, ranked))).collect()
 }
 
 /// Headings and rows, ready to print.
-struct Grid {
+pub(super) struct Grid {
     /// How many columns stand before the figures.
-    names: usize,
-    headings: Vec<String>,
-    rows: Vec<Vec<String>>,
+    pub(super) names: usize,
+    pub(super) headings: Vec<String>,
+    pub(super) rows: Vec<Vec<String>>,
 }
 
 impl Grid {
@@ -145,7 +145,7 @@ pub(crate) fn tabulars(tables: &[Tabular], notes: &[String]) -> String {
     text
 }
 
-const NEEDS: &str = "% Needs \\usepackage{booktabs}; \\input this file where the table is to stand.\n";
+pub(super) const NEEDS: &str = "% Needs \\usepackage{booktabs}; \\input this file where the table is to stand.\n";
 
 fn document(name: &str, caption: &str, grid: &Grid, further: &Grid, notes: &[String]) -> String {
     let mut text = String::from(NEEDS);
@@ -158,7 +158,7 @@ fn document(name: &str, caption: &str, grid: &Grid, further: &Grid, notes: &[Str
 /// Columns beyond which letters and gaps are smaller, so that a page is wide enough.
 const MANY: usize = 8;
 
-fn environment(text: &mut String, name: &str, caption: &str, grids: &[&Grid], notes: &[String]) {
+pub(super) fn environment(text: &mut String, name: &str, caption: &str, grids: &[&Grid], notes: &[String]) {
     let label = super::plain_name(name);
     let many = grids.iter().any(|grid| grid.headings.len() > MANY);
     let size = if many { "\\scriptsize\n  \\setlength{\\tabcolsep}{3pt}" } else { "\\small" };
@@ -196,7 +196,7 @@ fn figure(figure: &Figure) -> String {
 
 /// A text in which nothing is a command, for any engine. Letters that pdfLaTeX does not know as they stand are given
 /// as commands, and by their number if there is none.
-fn escaped(text: &str) -> String {
+pub(super) fn escaped(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for letter in text.chars() {
         match letter {

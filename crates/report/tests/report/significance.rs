@@ -2,8 +2,8 @@
 
 use crate::synthetic::{evaluated, failed, finished, log, method, round, started};
 use formant_report::{
-    Comparison, ReportError, RunLog, Standing, Which, compare, comparison_table, covers, html,
-    html_of, over_seeds, rows, seed_table, series_markdown, significance, write_series_reports,
+    Comparison, ReportError, RunLog, Standing, Which, compare, comparison_csv, comparison_latex,
+    comparison_table, covers, html, html_of, over_seeds, rows, seed_table, series_markdown, significance, write_series_reports,
 };
 use formant_runtime::event::Event;
 use serde_json::json;
@@ -224,6 +224,27 @@ fn what_differs_between_experiments_is_a_column() {
     let json = serde_json::to_value(&found).unwrap();
     assert_eq!(json["groups"][1]["rows"][1]["values"]["method.lambda"], "2.0");
     assert_eq!(json["groups"][1]["rows"][1]["label"], "ditto");
+}
+
+#[test]
+fn a_comparison_can_be_taken_as_a_sheet_and_for_latex() {
+    let found = compared(two_lambdas(), None);
+    let sheet = String::from_utf8(comparison_csv(&found)).unwrap();
+    let mut lines = sheet.lines().map(|line| line.split(',').collect::<Vec<_>>());
+    let heading = lines.next().unwrap();
+    let at = |name: &str| heading.iter().position(|heading| *heading == name).unwrap();
+    let rows: Vec<Vec<&str>> = lines.collect();
+    assert_eq!(rows.len(), 6, "three methods of two groups: {sheet}");
+    let ditto = rows.iter().find(|row| row[0] == "B" && row[1] == "ditto").unwrap();
+    assert_eq!((ditto[at("method.lambda")], ditto[at("seeds")]), ("2.0", "1 2"));
+    assert_eq!(ditto[at("pm_last_standing")], "ahead");
+    let number = |name: &str| ditto[at(name)].parse::<f64>().unwrap();
+    let expected = found.problems[0].contests[3].entries[4].to_baseline.unwrap();
+    assert_eq!(number("pm_last_difference"), expected.mean);
+    assert_eq!(number("pm_last_low"), expected.interval.unwrap().low);
+    let latex = comparison_latex(&found);
+    assert!(latex.contains("method.lambda & GM best") && latex.contains("\\textbf{76.0"), "{latex}");
+    assert_eq!(latex.matches('{').count(), latex.matches('}').count());
 }
 
 #[test]
