@@ -61,6 +61,8 @@
   // Width: the page does not scroll sideways, and what does within it can be reached.
   const width = document.documentElement.clientWidth;
   if (document.documentElement.scrollWidth > width) say(`the page is ${document.documentElement.scrollWidth} wide in ${width}`);
+  const main = document.querySelector("main");
+  if (main && box(main).width < 0.7 * Math.min(width, 1200)) say(`the content is ${Math.round(box(main).width)} wide in ${width}`);
   const clips = (element) => getComputedStyle(element).overflowX !== "visible";
   for (const element of document.querySelectorAll("body *")) {
     if (!shown(element)) continue;

@@ -20,9 +20,8 @@ pub(crate) fn compare(args: &CompareArgs) -> anyhow::Result<ExitCode> {
     let found = found.map_err(|error| hinted(&error))?;
     let mut files = Vec::new();
     let csv = args.csv.iter().map(|path| (path, formant_report::comparison_csv(&found)));
-    let latex = args.latex.iter().map(|path| {
-        (path, formant_report::comparison_latex(&found).into_bytes())
-    });
+    let latex =
+        args.latex.iter().map(|path| (path, formant_report::comparison_latex(&found).into_bytes()));
     files.extend(csv.chain(latex).map(|(path, bytes)| ExportFile::new(path, bytes)));
     formant_report::write_exports(&files, args.force).map_err(|error| hinted(&error))?;
     for file in &files {

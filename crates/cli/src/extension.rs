@@ -1,11 +1,13 @@
 //! `formant run --resume`: a run that goes on, perhaps with more rounds or methods than it had.
 
 use crate::folder::experiment_file;
+use crate::output::pasteable;
 use anyhow::{Context, bail};
 use formant_experiment::{Experiment, Override};
 use formant_methods::Zoo;
 use formant_runtime::files::{self, Synced};
 use formant_runtime::{Checkpoint, RuntimeError};
+use formant_study::Series;
 use std::path::Path;
 use toml::{Table, Value};
 
@@ -36,6 +38,24 @@ pub(crate) fn asked_for(set: &[String], methods: &[String]) -> anyhow::Result<Mo
     Ok(More { rounds, methods: methods.to_vec() })
 }
 
+/// Refuses to give one seed of several more than the others have.
+pub(crate) fn check_alone(run_dir: &Path) -> anyhow::Result<()> {
+    let above = std::path::absolute(run_dir).ok().and_then(|dir| Some(dir.parent()?.to_owned()));
+    match above.filter(|above| Series::is_one(above)) {
+        None => Ok(()),
+        Some(_) => bail!(
+            "{} is one of several seeds, which are to stay repetitions of one experiment\nhint: extend all of them: formant run --resume {}",
+            run_dir.display(),
+            pasteable(
+                run_dir
+                    .parent()
+                    .filter(|above| above.file_name().is_some())
+                    .unwrap_or(Path::new(".."))
+            )
+        ),
+    }
+}
+
 /// The experiment of a run that is to go on, with what it is to have more of.
 pub(crate) fn experiment(
     run_dir: &Path,
@@ -47,6 +67,18 @@ pub(crate) fn experiment(
     let mut table = Experiment::read_table(&path)?;
     let changes = [&more.rounds[..], machine].concat();
     for name in &more.methods {
+        zoo.entry(name)?;
+        let is_there = |method: &Value| {
+            let word = |key| method.get(key).and_then(Value::as_str);
+            word("label").or(word("name")) == Some(name)
+        };
+        if table.get("method").and_then(Value::as_array).is_some_and(|all| all.iter().any(is_there))
+        {
+            bail!(
+                "--add-method {name}: the run in {} has it already\nhint: other settings of the same method are another run; `formant compare` puts both side by side",
+                run_dir.display()
+            );
+        }
         let entry = Table::from_iter([("name".to_owned(), Value::String(name.clone()))]);
         let list = table.entry("method").or_insert_with(|| Value::Array(Vec::new()));
         if let Value::Array(list) = list {

@@ -5,6 +5,7 @@ use anyhow::{Context, bail};
 use formant_experiment::{Experiment, Override};
 use formant_methods::Zoo;
 use formant_runtime::{Checkpoint, RuntimeError, files};
+use formant_study::{Series, series_folders};
 use std::fs::{self, File};
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
@@ -64,6 +65,16 @@ pub(crate) fn finished_experiment(
     overrides: &[Override],
     zoo: &Zoo,
 ) -> anyhow::Result<Experiment> {
+    if Series::is_one(run_dir) {
+        bail!(
+            "{} holds several seeds\nhint: name one of them, such as {}",
+            run_dir.display(),
+            series_folders(run_dir)?
+                .first()
+                .map_or_else(|| run_dir.join("seed-1"), Clone::clone)
+                .display()
+        );
+    }
     let path = experiment_file(run_dir)?;
     let experiment =
         Experiment::read(&path, overrides, zoo).with_context(|| path.display().to_string())?;

@@ -10,7 +10,9 @@ use crate::run::threads;
 use formant_methods::Zoo;
 use formant_report::results::{self, Layout, Results};
 use formant_runtime::quantity::bytes;
-use formant_study::{Ended, Estimate, PRESETS, Reproduction, Request, Scale, Shard, write_results};
+use formant_study::{
+    Ended, Estimate, PRESETS, Reproduction, Request, Scale, Shard, StudyError, write_results,
+};
 use progress::{Laps, PartBar};
 use serde_json::json;
 use std::fmt::Write as _;
@@ -19,7 +21,15 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 pub(crate) fn reproduce(args: ReproduceArgs, zoo: &Zoo) -> anyhow::Result<ExitCode> {
-    let Some(name) = args.name else { return list(args.data_dir.as_deref(), args.json) };
+    let Some(name) = args.name else {
+        if args.collect || args.dry_run || args.shard.is_some() {
+            anyhow::bail!(
+                "which table?\nhint: name one, such as `{} reproduce cifar10`; without anything else, all are listed",
+                program::name()
+            );
+        }
+        return list(args.data_dir.as_deref(), args.json);
+    };
     let shard = args.shard.as_deref().map_or(Ok(Shard::WHOLE), Shard::parse)?;
     let scale: Scale = args.scale.into();
     let request = Request {
@@ -36,7 +46,11 @@ pub(crate) fn reproduce(args: ReproduceArgs, zoo: &Zoo) -> anyhow::Result<ExitCo
         .out
         .unwrap_or_else(|| Path::new("runs").join("reproduce").join(format!("{name}-{scale}")));
     if args.collect {
-        return show(&study.collect(&out)?, &out, args.json, args.quiet);
+        let results = study.collect(&out)?;
+        if results.runs.is_empty() {
+            return Err(StudyError::NothingCollected { folder: out }.into());
+        }
+        return show(&results, &out, args.json, args.quiet);
     }
     study.check_data()?;
     let places = study.shard(shard);
@@ -66,16 +80,16 @@ pub(crate) fn reproduce(args: ReproduceArgs, zoo: &Zoo) -> anyhow::Result<ExitCo
             return Ok(ExitCode::from(130));
         }
         Ended::Elsewhere(parts) => note!(
-            "note: other processes are at work on {parts} of these parts; `{} reproduce {name} --scale {scale} --collect` makes the table when they are done",
-            program::name()
+            "note: other processes are at work on {parts} of these parts; the same command with --collect makes the table when they are done"
         ),
         Ended::Complete => {}
     }
     let results = study.collect(&out)?;
     if shard != Shard::WHOLE && !results.missing.is_empty() {
-        let (count, program) = (results.missing.len(), program::name());
+        let (count, command) = (results.missing.len(), results.commands.join(" "));
+        let command = command.replacen("formant", &program::name(), 1);
         note!(
-            "this shard is done; {count} parts are left to others. When they are there: {program} reproduce {name} --scale {scale} --collect --out {}",
+            "this shard is done; {count} parts are left to others. When they are there: {command} --collect --out {}",
             pasteable(&out)
         );
         return Ok(ExitCode::SUCCESS);

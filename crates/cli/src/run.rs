@@ -32,6 +32,9 @@ pub(crate) fn run(args: RunArgs, zoo: &Zoo) -> anyhow::Result<ExitCode> {
     // Everything that can be refused is refused before a folder is made.
     let (plan, run_dir) = if let Some(run_dir) = args.resume {
         let more = extension::asked_for(&args.experiment.set, &args.add_method)?;
+        if more.is_something() {
+            extension::check_alone(&run_dir)?;
+        }
         let resumed = extension::experiment(&run_dir, &more, &threads(args.threads), zoo)?;
         let plan = plan(&resumed)?;
         if more.is_something() {

@@ -39,15 +39,15 @@ pub(crate) fn run(args: RunArgs, seeds: &str, zoo: &Zoo) -> anyhow::Result<ExitC
 
 /// Goes on with those that are not finished.
 pub(crate) fn resume(folder: &Path, args: &RunArgs, zoo: &Zoo) -> anyhow::Result<ExitCode> {
-    if extension::asked_for(&args.experiment.set, &args.add_method)?.is_something() {
-        anyhow::bail!(
-            "{} holds several seeds, and only a single run can have more rounds or methods\nhint: start a new run with --seeds and what you want more of",
-            folder.display()
-        );
+    let more = extension::asked_for(&args.experiment.set, &args.add_method)?;
+    let mut data = SeriesData::default();
+    if more.is_something() {
+        let longer = extension::experiment(folder, &more, &[], zoo)?;
+        Series::extend(folder, &longer, &mut data, &formant_study::Silent, zoo)?;
     }
     let series = Series::open(folder, &threads(args.threads), zoo)?;
     let progress = Progress::new(&series, args.quiet);
-    follow(&series, folder, &mut SeriesData::default(), &progress, args.json)
+    follow(&series, folder, &mut data, &progress, args.json)
 }
 
 fn follow(

@@ -69,10 +69,6 @@ fn add(args: &TablesAddArgs) -> anyhow::Result<ExitCode> {
     }
     files::write(&args.out, text.as_bytes(), Synced::Content)?;
     let count = results.runs.len();
-    print(&format!(
-        "wrote {count} results of {} runs to {}\n",
-        args.runs.len(),
-        args.out.display()
-    ))?;
+    print(&format!("wrote {count} results to {}\n", args.out.display()))?;
     Ok(ExitCode::SUCCESS)
 }

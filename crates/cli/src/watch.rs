@@ -1,10 +1,11 @@
 //! `formant watch`: a run or a federation in the browser.
 
 use crate::args::watch::WatchArgs;
-use crate::output::print;
+use crate::output::{note, print};
 use crate::service::{block_on, interrupted};
 use anyhow::bail;
 use formant_runtime::EVENTS_FILE;
+use formant_study::Series;
 use formant_watch::{Target, Watch};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -18,6 +19,10 @@ pub(crate) fn watch(args: &WatchArgs) -> anyhow::Result<ExitCode> {
         (Some(folder), _) => folder.display().to_string(),
         (None, ops) => format!("the server at {}", ops.as_deref().unwrap_or_default()),
     };
+    let waits = target
+        .folder
+        .as_ref()
+        .is_some_and(|folder| !folder.join(EVENTS_FILE).exists() && !Series::is_one(folder));
     block_on(async {
         let watch = match args.port {
             Some(port) => Watch::start(target, port).await?,
@@ -27,6 +32,11 @@ pub(crate) fn watch(args: &WatchArgs) -> anyhow::Result<ExitCode> {
             },
         };
         print(&format!("watching {what}\nopen     {}   (Ctrl-C ends it)\n", watch.url()))?;
+        if waits {
+            note!(
+                "note: there is no log in {what} yet, and the page waits for one. A run's folder has {EVENTS_FILE}; below a folder of `formant reproduce`, those are in parts/"
+            );
+        }
         interrupted().await;
         watch.end().await;
         Ok(ExitCode::SUCCESS)

@@ -109,8 +109,10 @@ pub fn compare(logs: Vec<RunLog>, baseline: Option<&str>) -> Result<Comparison, 
         });
     }
     let own = own.into_values().flatten().collect::<BTreeSet<String>>();
-    let keys = differing.into_iter().chain(own).collect();
-    let problems = compete(&members, &mut groups, metric, baseline)?;
+    let keys: Vec<String> = differing.into_iter().chain(own).collect();
+    // Groups have letters where what differs is too much for columns.
+    let lettered = groups.len() > 1 && keys.len() > COLUMNS;
+    let problems = compete(&members, &mut groups, metric, baseline, lettered)?;
     Ok(Comparison { keys, groups, problems, metric })
 }
 
@@ -215,6 +217,7 @@ fn compete(
     groups: &mut [Group],
     metric: Metric,
     baseline: Option<&str>,
+    lettered: bool,
 ) -> Result<Vec<Problem>, ReportError> {
     let rows: Vec<Vec<Vec<Row>>> =
         members.iter().map(|group| group.logs.iter().map(unranked).collect()).collect();
@@ -244,7 +247,11 @@ fn compete(
                 panels.push((seeds, drawn));
             }
             for (method, name) in names(&rows[place][0]).into_iter().enumerate() {
-                let name = titled(name, &groups[place], method, places.len() > 1);
+                let name = if lettered {
+                    format!("{} {name}", letter(place))
+                } else {
+                    titled(name, &groups[place], method, places.len() > 1)
+                };
                 entrants.push(Entrant::new(name, method, number, logs, &rows[place]));
                 of.push((place, method));
             }
@@ -361,7 +368,13 @@ pub(crate) fn coverage(groups: &[Group]) -> Vec<String> {
         }
         _ => "a group's seeds".to_owned(),
     };
-    let note = |covers: &str| format!("± is one standard deviation over {seeds}: {covers}.");
+    let alike = covered.len() < 2;
+    let note = |covers: &str| {
+        let of = groups.iter().enumerate().filter(|(_, group)| group.covers == covers);
+        let letters: Vec<String> = of.map(|(place, _)| letter(place)).collect();
+        let of = if alike { String::new() } else { format!("{}: ", letters.join(", ")) };
+        format!("{of}± is one standard deviation over {seeds}: {covers}.")
+    };
     covered.into_iter().map(note).collect()
 }
 

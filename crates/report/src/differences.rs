@@ -65,7 +65,7 @@ pub(crate) fn reading(contests: &[Contest]) -> String {
         .filter_map(|entry| entry.to_baseline)
         .any(|difference| !difference.paired);
     let unpaired = if unpaired {
-        " Those marked u are of runs that share neither seeds nor clients, and are not paired."
+        " Those marked u are of runs that do not share both seeds and clients, and are not paired."
     } else {
         ""
     };

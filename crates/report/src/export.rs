@@ -23,8 +23,8 @@ use crate::{ReportError, RunLog};
 
 pub use comparison::{comparison_csv, comparison_latex};
 pub use csv::{csv, seed_csv};
-pub use latex::{latex, seed_latex};
 pub(crate) use latex::{Tabular, tabulars};
+pub use latex::{latex, seed_latex};
 pub use mlflow::mlflow;
 pub use pictures::{Picture, pictures, png};
 pub use record::{MethodRecord, Record, RunFacts, Scores, record};

@@ -26,8 +26,8 @@ pub(crate) mod spectra;
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
-pub(crate) use drawing::{Drawing, scrolling};
 pub use drawing::Figure;
+pub(crate) use drawing::{Drawing, scrolling};
 
 use formant_runtime::event::Side;
 
@@ -190,10 +190,8 @@ pub(crate) fn sectioned<'s>(
              <h2 id=\"{id}-title\">{title}</h2>\n{body}</section>\n"
         );
     }
-    let _ = write!(
-        page,
-        "</ol>\n</nav>\n<main id=\"content\" tabindex=\"-1\">\n{content}</main>\n"
-    );
+    let _ =
+        write!(page, "</ol>\n</nav>\n<main id=\"content\" tabindex=\"-1\">\n{content}</main>\n");
 }
 
 /// How every page begins, up to its body; the title is markup.

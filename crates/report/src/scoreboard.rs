@@ -50,6 +50,12 @@ pub(crate) const FURTHER_READING: &str = "The same models by the other metrics, 
 pub(crate) const TIED: &str = "≈ Level with the best of the column: the 95 % interval of the difference includes 0. \
      Bold is ahead of every other.";
 
+/// What a figure in parentheses is, in a column of generic models.
+pub(crate) const ASIDE_GM: &str = "(GM) The method trains no generic model: in parentheses, its personal models averaged, on the global test set. Not ranked.";
+
+/// And in one of personal models.
+pub(crate) const ASIDE_PM: &str = "(PM) The method trains no personal models: in parentheses, its generic model on the clients' own test sets. Not ranked.";
+
 /// What the noise is made of in a table of one run.
 const ONE_RUN: &str = "Of one run, the interval covers clients (PM) and test samples (GM) alone; --seeds 5 would add \
      other initial values and batches.";
@@ -200,18 +206,10 @@ fn notes(entries: &[Entry], rows: &[Row]) -> Vec<String> {
         entries.iter().any(|entry| columns.iter().any(|&column| entry.figures[column].aside))
     };
     if aside(&[0, 1]) {
-        notes.push(
-            "(GM) The method trains no generic model: in parentheses, its personal models \
-             averaged, on the global test set. Not ranked."
-                .to_owned(),
-        );
+        notes.push(ASIDE_GM.to_owned());
     }
     if aside(&[2, 3, 4]) {
-        notes.push(
-            "(PM) The method trains no personal models: in parentheses, its generic model on the \
-             clients' own test sets. Not ranked."
-                .to_owned(),
-        );
+        notes.push(ASIDE_PM.to_owned());
     }
     for (entry, row) in entries.iter().zip(rows) {
         let figure = |accuracy: Option<f64>| accuracy.map_or_else(|| "–".to_owned(), percent);

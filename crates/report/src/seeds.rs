@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::markdown::escaped;
 use crate::paired::standings;
 use crate::quantity::counted;
-use crate::scoreboard::{FIGURES, Figure, TIED, first_heading, names};
+use crate::scoreboard::{ASIDE_GM, ASIDE_PM, FIGURES, Figure, TIED, first_heading, names};
 use crate::summary::unranked;
 use crate::table::{Cell, Column, table_lines};
 use crate::{FurtherRow, ReportError, Row, RunLog, Standings, Which};
@@ -240,6 +240,12 @@ pub(crate) fn notes(rows: &[SeedRow]) -> Vec<String> {
     let mut notes = Vec::new();
     if rows.iter().any(|row| row.standing.has_ties()) {
         notes.push(TIED.to_owned());
+    }
+    if rows.iter().any(|row| !row.generic && row.gm_last.mean.is_some()) {
+        notes.push(ASIDE_GM.to_owned());
+    }
+    if rows.iter().any(|row| !row.personal && row.pm_last.mean.is_some()) {
+        notes.push(ASIDE_PM.to_owned());
     }
     for row in rows.iter().filter(|row| row.failed > 0) {
         notes.push(format!(

@@ -55,6 +55,49 @@ pub enum StudyError {
         /// The folder.
         path: PathBuf,
     },
+    /// A seed twice.
+    #[error("`--seeds {text}` names {seed} twice\nhint: name every seed once")]
+    SeedTwice {
+        /// All of them.
+        text: String,
+        /// Which.
+        seed: i64,
+    },
+    /// Another seed by `--set`, where there are several.
+    #[error(
+        "`--set {text}`: a table has seeds of its own\nhint: choose others with --seeds, such as --seeds 1,2,3"
+    )]
+    SetSeed {
+        /// What was given.
+        text: String,
+    },
+    /// A folder that has nothing of a table.
+    #[error(
+        "no part of this table is in {folder}\nhint: give the same --scale, --set, --only and --seeds as the runs had; without --collect they are run",
+        folder = folder.display()
+    )]
+    NothingCollected {
+        /// The folder.
+        folder: PathBuf,
+    },
+    /// Runs that one table cannot show.
+    #[error("{one} and {other}: {why}\nhint: {hint}", one = one.display(), other = other.display())]
+    NotOneTable {
+        /// A run.
+        one: PathBuf,
+        /// Another one.
+        other: PathBuf,
+        /// What is wrong with the two.
+        why: String,
+        /// What to do.
+        hint: &'static str,
+    },
+    /// A run that is still under way.
+    #[error("{folder} has not finished\nhint: go on with it by `formant run --resume`, or leave it out", folder = folder.display())]
+    Unfinished {
+        /// The run.
+        folder: PathBuf,
+    },
     /// Seeds that are none.
     #[error(
         "`--seeds {text}`: {why}\nhint: --seeds 5 runs five from the experiment's own on, --seeds 1,2,7 these"

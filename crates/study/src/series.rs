@@ -134,14 +134,38 @@ impl Series {
 
     /// The series that a folder holds, with some more changes, for instance the number of threads.
     pub fn open(folder: &Path, last: &[Override], zoo: &Zoo) -> Result<Self, StudyError> {
-        let seeds = seeds_of(folder)?;
         let draft = Draft::read(&folder.join(EXPERIMENT_FILE), zoo)?;
-        let shared = draft.experiment(last)?;
+        Self::of(&draft, seeds_of(folder)?, last)
+    }
+
+    fn of(draft: &Draft, seeds: Vec<u64>, last: &[Override]) -> Result<Self, StudyError> {
         let runs = seeds.into_iter().map(|seed| {
             let own = Override::new(&["seed"], seed as i64);
             Ok(SeedRun { seed, experiment: draft.experiment(&[last, &[own]].concat())? })
         });
-        Ok(Self { runs: runs.collect::<Result<_, StudyError>>()?, shared })
+        let runs = runs.collect::<Result<_, StudyError>>()?;
+        Ok(Self { runs, shared: draft.experiment(last)? })
+    }
+
+    /// Has all seeds of a folder go on to more rounds or methods, which an experiment names that is otherwise the
+    /// folder's own. Every seed that has begun is asked whether it can, before anything is written.
+    pub fn extend(
+        folder: &Path,
+        longer: &Experiment,
+        data: &mut SeriesData,
+        observer: &dyn Observer,
+        zoo: &Zoo,
+    ) -> Result<(), StudyError> {
+        let series = Self::of(&Draft::new(longer.to_table(), zoo), seeds_of(folder)?, &[])?;
+        let _lock = files::lock(folder)?;
+        for run in &series.runs {
+            let begun = folder.join(name(run.seed));
+            if begun.join(EVENTS_FILE).is_file() {
+                let plan = run.experiment.plan_on(data.of(&run.experiment, observer)?)?;
+                sim::check_extension(&plan, &begun)?;
+            }
+        }
+        write_experiment(folder, &series.shared)
     }
 
     /// Puts the series into a folder that is there, before its first run. Whoever creates the manifest owns the
@@ -222,7 +246,8 @@ impl SeriesData {
 impl SeedRun {
     fn is_finished(&self, folder: &Path) -> Result<bool, StudyError> {
         let checkpoint = Checkpoint::read(folder)?;
-        Ok(checkpoint.is_some_and(|c| c.method >= self.experiment.methods.len()))
+        let (methods, rounds) = (self.experiment.methods.len(), self.experiment.rounds);
+        Ok(checkpoint.is_some_and(|at| at.is_complete(methods, rounds)))
     }
 
     /// Begins or goes on; `false` if it was interrupted.
@@ -242,11 +267,10 @@ impl SeedRun {
         }
         let plan = self.experiment.plan_on(data.of(&self.experiment, observer)?)?;
         files::create_folder(folder)?;
-        if !folder.join(EXPERIMENT_FILE).exists() {
-            write_experiment(folder, &self.experiment)?;
-        }
+        // The series says what its runs are, also when they are to have more than they had.
+        write_experiment(folder, &self.experiment)?;
         let watcher = observer.run_started(&plan);
-        if sim::run(&plan, folder, &*watcher, stop)? == Outcome::Interrupted {
+        if sim::extend(&plan, folder, &*watcher, stop)? == Outcome::Interrupted {
             return Ok(false);
         }
         formant_report::write_reports(folder)?;

@@ -51,13 +51,56 @@ fn table_1_has_all_methods_and_seeds() {
     assert_eq!(shards.iter().sum::<usize>(), study.parts().len());
 }
 
+/// A preset on a few embedded images.
+fn small(name: &str, more: &str) -> Reproduction {
+    let mut small = request(name, Scale::Desk);
+    let set = "data.source=mnist-small rounds=1 data.samples=120 data.clients=2 data.min_samples=12 network.name=logistic";
+    small.set = set.split(' ').chain(more.split_whitespace()).map(str::to_owned).collect();
+    small.seeds = vec![1];
+    Reproduction::new(small, &Zoo::standard()).unwrap()
+}
+
+#[test]
+fn what_cannot_be_gone_on_with_is_set_aside_and_begins_anew() {
+    let mut study = small("ablation", "");
+    let (folder, go) = (tempfile::tempdir().unwrap(), AtomicBool::new(false));
+    let part = folder.path().join("parts").join(&study.parts()[0].hash);
+    let stop = AtomicBool::new(true);
+    assert_eq!(study.run(folder.path(), &[0], &Silent, &stop).unwrap(), Ended::Interrupted);
+    std::fs::write(part.join("checkpoint.json"), "{\"format\": 1}").unwrap();
+    assert_eq!(study.run(folder.path(), &[0], &Silent, &go).unwrap(), Ended::Complete);
+    assert!(study.unfinished(folder.path(), &[0]).is_empty());
+    let aside = part.with_extension("damaged").join("checkpoint.json");
+    assert_eq!(std::fs::read_to_string(aside).unwrap(), "{\"format\": 1}", "nothing is lost");
+}
+
+#[test]
+fn newcomers_are_in_the_results_with_their_sizes() {
+    let mut study =
+        small("new-clients", "data.clients=4 data.new_clients=2 evaluation.adapt_epochs=1");
+    let places: Vec<usize> = (0..study.parts().len()).collect();
+    let (folder, go) = (tempfile::tempdir().unwrap(), AtomicBool::new(false));
+    assert_eq!(study.run(folder.path(), &places, &Silent, &go).unwrap(), Ended::Complete);
+    let results = study.collect(folder.path()).unwrap();
+    for run in &results.runs {
+        let joined = &run.newcomers[0];
+        assert_eq!((joined.epochs.len(), joined.last.len(), joined.test.len()), (2, 2, 2));
+        assert!(joined.test.iter().all(|size| *size > 0));
+        let clients = run.scores.as_ref().unwrap().clients.as_ref().unwrap();
+        assert_eq!((clients.test.len(), clients.last.len()), (2, 2));
+        // The mean is that of the clients, weighted by their sizes.
+        let all: usize = joined.test.iter().sum();
+        let sum: f64 =
+            joined.last.iter().zip(&joined.test).map(|(x, n)| x.unwrap() * *n as f64).sum();
+        assert!((sum / all as f64 - joined.epochs[1]).abs() < 1e-4);
+    }
+    let text = formant_report::results::tables(&results, &Default::default());
+    assert!(text.contains("**fine-tuning**") && text.contains("**own rule**"), "{text}");
+}
+
 #[test]
 fn what_nobody_changes_is_run_once_and_belongs_to_every_key() {
-    let mut small = request("sensitivity", Scale::Desk);
-    let set = "data.source=mnist-small rounds=1 data.samples=120 data.clients=2 data.min_samples=12 network.name=logistic";
-    small.set = set.split(' ').map(str::to_owned).collect();
-    small.seeds = vec![1];
-    let mut study = Reproduction::new(small, &Zoo::standard()).unwrap();
+    let mut study = small("sensitivity", "");
     let places: Vec<usize> = (0..study.parts().len()).collect();
     // 17 values, of which 4 are what the experiment has anyway.
     assert_eq!(places.len(), 17 - 3);

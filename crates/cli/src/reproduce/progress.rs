@@ -92,7 +92,9 @@ impl Observer for PartBar {
     }
 
     fn part_renewed(&self, part: &Part, why: &str) {
-        let text = format!("note: {}: what was there is set aside ({why}); it begins anew", part.name);
+        let (name, hash) = (&part.name, &part.hash);
+        let text =
+            format!("note: {name} begins anew: {why}; it is set aside in parts/{hash}.damaged");
         self.bar.suspend(|| note!("{text}"));
     }
 

@@ -68,6 +68,13 @@ fn wrong_uses_are_refused_before_anything_runs() {
     let axis = terminal.formant(&tiny("ablation", &["--set", "data.alpha=3"]));
     refused(&axis, "choose some of them with --only data.alpha=VALUE");
     refused(&terminal.formant(&tiny("ablation", &["--set", "rounds=x"])), "`rounds = \"x\"`");
+    refused(&terminal.formant(&tiny("ablation", &["--seeds", "1,1"])), "names 1 twice");
+    refused(&terminal.formant(&tiny("ablation", &["--set", "seed=3"])), "--seeds 1,2,3");
+    refused(
+        &terminal.formant(&tiny("ablation", &["--collect"])),
+        "no part of this table is in out",
+    );
+    refused(&terminal.formant(&["reproduce", "--collect"]), "which table?");
     assert_eq!(terminal.listing(), before, "nothing was written");
 }
 
@@ -83,12 +90,19 @@ fn parts_are_done_once_by_shards_and_collected() {
     let first = ablation(&["--shard", "1/2", "--seeds", "1,2"]);
     assert_eq!(first.stdout, "");
     assert!(first.stderr.contains("8 parts are left to others"), "{}", first.stderr);
+    // What it says to type next is the same table.
+    let told = first.stderr.split("When they are there: ").nth(1).unwrap();
+    let told: Vec<&str> = told.split_whitespace().skip(1).collect();
+    let found = terminal.succeed(&[&told[..], &["--json"]].concat()).stdout;
+    let found: Value = serde_json::from_str(&found).unwrap();
+    assert_eq!(found["runs"].as_array().unwrap().len(), 8);
     let some = ablation(&["--collect", "--seeds", "1,2"]);
     assert!(some.stdout.contains("Missing (8): α = "), "{}", some.stdout);
     let second = ablation(&["--shard", "2/2", "--seeds", "1,2", "--quiet"]);
     assert!(second.stdout.contains("| w/o SCD-GM"), "{}", second.stdout);
-    assert!(second.stdout.contains("85.35 ± 0.11") && second.stdout.contains("difference"));
-    for file in ["results.json", "table.md", "table.csv", "report.html"] {
+    // The paper's figures are of other images.
+    assert!(!second.stdout.contains("85.35 ± 0.11") && second.stdout.contains("remarks are left"));
+    for file in ["results.json", "table.md", "table.csv", "table.tex", "report.html"] {
         assert!(terminal.path("out").join(file).is_file(), "{file}");
     }
     // Nothing is left, and other threads change nothing.
@@ -217,6 +231,15 @@ fn documents_take_their_tables_from_results() {
     let add = ["tables", "add", "runs/seed-1", "runs/seed-2", "--out", "docs/results/tiny.json"];
     terminal.succeed(&[&add[..], &["--command", "formant run tiny.toml"]].concat());
     refused(&terminal.formant(&add), "exists already");
+    let other = ["--set", "method.ditto.lambda=7", "--out", "runs/other", "--quiet"];
+    terminal.succeed(&[&["run", "tiny.toml", "--seed", "3"], &other[..]].concat());
+    for (runs, expected) in [
+        (["runs/seed-1", "runs/seed-1"], "both have local with seed 1"),
+        (["runs/seed-1", "runs/other"], "ditto is not the same method in both"),
+    ] {
+        let add = [&["tables", "add"], &runs[..], &["--out", "x.json"]].concat();
+        refused(&terminal.formant(&add), expected);
+    }
     terminal.write("docs/A.md", "# A\n<!-- table: results/tiny.json -->\n<!-- /table -->\n");
     let check = ["tables", "docs/A.md", "--check"];
     refused(&terminal.formant(&check), "docs/A.md, line 2: not what results/tiny.json says");
@@ -224,6 +247,9 @@ fn documents_take_their_tables_from_results() {
     terminal.succeed(&check);
     let text = fs::read_to_string(terminal.path("docs/A.md")).unwrap();
     assert!(text.contains("| Ditto") && text.contains("over the seeds 1, 2"), "{text}");
+    let cell = "<!-- table: results/tiny.json cell=\"α = 9\" -->\n<!-- /table -->\n";
+    terminal.write("docs/C.md", cell);
+    refused(&terminal.formant(&["tables", "docs/C.md"]), "has no cell \"α = 9\"");
     terminal.write("docs/B.md", "<!-- table: results/none.json -->\n<!-- /table -->\n");
     refused(&terminal.formant(&["tables", "docs/B.md"]), "none.json");
 }

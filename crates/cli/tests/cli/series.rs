@@ -84,6 +84,39 @@ fn what_is_finished_is_never_done_again() {
 }
 
 #[test]
+fn a_series_is_extended_as_a_whole() {
+    let terminal = with_two_seeds();
+    let before = terminal.listing();
+    for (args, part) in [
+        (&["run", "--resume", "s/seed-1", "--set", "rounds=9"][..], "is one of several seeds"),
+        (&["run", "--resume", "s", "--set", "rounds=1"], "are fewer"),
+        (&["run", "--resume", "s", "--add-method", "ditto"], "has it already"),
+        (&["run", "--resume", "s", "--add-method", "dito"], "did you mean `ditto`?"),
+        (&["adapt", "s"], "s holds several seeds"),
+    ] {
+        let answer = terminal.formant(args);
+        assert_eq!(answer.code, Some(1), "{args:?}: {answer:?}");
+        assert!(answer.stderr.contains(part) && answer.stderr.contains("hint:"), "{answer:?}");
+    }
+    assert_eq!(terminal.listing(), before, "nothing that is refused leaves anything");
+    let more = ["--set", "rounds=5", "--add-method", "scd"];
+    let answer = terminal.succeed(&[&["run", "--resume", "s"], &more[..]].concat());
+    assert!(answer.stdout.contains("| SCD") && answer.stdout.contains("±"), "{}", answer.stdout);
+    let text = std::fs::read_to_string(terminal.path("tiny.toml")).unwrap();
+    terminal.write("longer.toml", &format!("{text}\n[[method]]\nname = \"scd\"\n"));
+    let whole = ["run", "longer.toml", "--set", "rounds=5", "--seeds", "2", "--out", "whole"];
+    terminal.succeed(&[&whole[..], &["--quiet"]].concat());
+    for seed in ["seed-1", "seed-2"] {
+        let last = |folder: &str| {
+            let (all, _) = fate(&terminal.path(folder).join(seed));
+            all[all.len() - 4..].to_vec()
+        };
+        assert_eq!(last("s"), last("whole"), "{seed}");
+    }
+    terminal.succeed(&["report", "s"]);
+}
+
+#[test]
 fn wrong_seeds_and_folders_are_refused_with_a_remedy() {
     let terminal = with_two_seeds();
     let before = terminal.listing();

@@ -145,7 +145,8 @@ pub(crate) fn tabulars(tables: &[Tabular], notes: &[String]) -> String {
     text
 }
 
-pub(super) const NEEDS: &str = "% Needs \\usepackage{booktabs}; \\input this file where the table is to stand.\n";
+pub(super) const NEEDS: &str =
+    "% Needs \\usepackage{booktabs}; \\input this file where the table is to stand.\n";
 
 fn document(name: &str, caption: &str, grid: &Grid, further: &Grid, notes: &[String]) -> String {
     let mut text = String::from(NEEDS);
@@ -158,7 +159,13 @@ fn document(name: &str, caption: &str, grid: &Grid, further: &Grid, notes: &[Str
 /// Columns beyond which letters and gaps are smaller, so that a page is wide enough.
 const MANY: usize = 8;
 
-pub(super) fn environment(text: &mut String, name: &str, caption: &str, grids: &[&Grid], notes: &[String]) {
+pub(super) fn environment(
+    text: &mut String,
+    name: &str,
+    caption: &str,
+    grids: &[&Grid],
+    notes: &[String],
+) {
     let label = super::plain_name(name);
     let many = grids.iter().any(|grid| grid.headings.len() > MANY);
     let size = if many { "\\scriptsize\n  \\setlength{\\tabcolsep}{3pt}" } else { "\\small" };

@@ -22,9 +22,7 @@ pub(super) fn section(page: &mut String, logs: &[RunLog]) {
              values and batches, and of the division of the data unless data.seed holds it fixed.</p>"
         );
         scrolling(page, "wide", "Results over seeds", &over_seeds_table(&seeds, &board));
-        // Of the first run's notes, those about parentheses hold for all.
-        let asides = board.notes.iter().filter(|note| note.starts_with('(')).cloned();
-        notes(page, &asides.chain(seed_notes(&seeds)).collect::<Vec<_>>());
+        notes(page, &seed_notes(&seeds));
         return;
     }
     page.push_str("</p>\n");

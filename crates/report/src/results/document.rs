@@ -59,6 +59,18 @@ pub fn rewrite(
             })?;
             let (source, layout) = read(rest).map_err(|reason| wrong(reason, OPTIONS))?;
             let results = load(&source)?;
+            if let Some(cell) = &layout.cell {
+                let known: Vec<String> =
+                    results.cells().into_iter().map(|cell| cell.name).collect();
+                if !known.contains(cell) {
+                    let known = format!("name one of: {}", known.join("; "));
+                    return Err(wrong(format!("{source} has no cell {cell:?}"), &known));
+                }
+                if layout.overview {
+                    let reason = "an overview is of all cells".to_owned();
+                    return Err(wrong(reason, "leave out layout=overview or cell"));
+                }
+            }
             let table = format!("\n{}\n", tables(&results, &layout).trim_end());
             made.push_str(line);
             open = Some((number, source, format!("{table}\n"), String::new()));

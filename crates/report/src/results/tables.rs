@@ -7,10 +7,10 @@ pub(super) mod newcomers;
 mod values;
 
 use super::{Form, Published, Results};
-use crate::{Spread, Standing};
 use crate::export;
 use crate::markdown::escaped;
 use crate::table::markdown_table;
+use crate::{Spread, Standing};
 use std::fmt::Write as _;
 
 /// What of the results is shown.

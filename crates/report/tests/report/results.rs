@@ -316,7 +316,12 @@ fn documents_are_made_anew_and_what_differs_is_noticed() {
     let other = first.replacen("63.2", "64.2", 1);
     assert_eq!(made(&other).unwrap(), (first.clone(), 1));
     let cell = DOCUMENT.replace("layout=overview", "cell=\"α = 0.1\"");
-    assert!(!made(&cell).unwrap().0.contains("| SCD"), "there is no such cell");
+    let error = made(&cell).unwrap_err().to_string();
+    assert!(error.contains("has no cell \"α = 0.1\"; name one of: α = 0.5"), "{error}");
+    let here = DOCUMENT.replace("layout=overview", "cell=\"α = 0.5\"");
+    assert!(made(&here).unwrap().0.contains("| SCD"));
+    let both = DOCUMENT.replace("layout=overview", "layout=overview cell=\"α = 0.5\"");
+    assert!(made(&both).unwrap_err().to_string().contains("an overview is of all cells"));
 }
 
 #[test]

@@ -3,7 +3,8 @@
 use crate::synthetic::{evaluated, failed, finished, log, method, round, started};
 use formant_report::{
     Comparison, ReportError, RunLog, Standing, Which, compare, comparison_csv, comparison_latex,
-    comparison_table, covers, html, html_of, over_seeds, rows, seed_table, series_markdown, significance, write_series_reports,
+    comparison_table, covers, html, html_of, over_seeds, rows, seed_table, series_markdown,
+    significance, write_series_reports,
 };
 use formant_runtime::event::Event;
 use serde_json::json;
@@ -243,7 +244,10 @@ fn a_comparison_can_be_taken_as_a_sheet_and_for_latex() {
     assert_eq!(number("pm_last_difference"), expected.mean);
     assert_eq!(number("pm_last_low"), expected.interval.unwrap().low);
     let latex = comparison_latex(&found);
-    assert!(latex.contains("method.lambda & GM best") && latex.contains("\\textbf{76.0"), "{latex}");
+    assert!(
+        latex.contains("method.lambda & GM best") && latex.contains("\\textbf{76.0"),
+        "{latex}"
+    );
     assert_eq!(latex.matches('{').count(), latex.matches('}').count());
 }
 

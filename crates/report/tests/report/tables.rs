@@ -319,6 +319,8 @@ fn seeds_are_averaged_by_every_metric() {
 | macro-F1       | Ditto  | 51.2 ± 0.1 | 61.2 ± 0.1 |  25.6 ± 0.1  |  30.6 ± 0.1  |  15.3 ± 0.0  |
 | accuracy       | FedAvg | 70.0 ± 0.0 | 70.0 ± 0.0 | (80.0 ± 0.0) | (80.0 ± 0.0) | (70.0 ± 0.0) |
 | accuracy       | Ditto  | 70.0 ± 0.0 | 70.0 ± 0.0 |  80.0 ± 0.0  |  80.0 ± 0.0  |  70.0 ± 0.0  |
+
+- (PM) The method trains no personal models: in parentheses, its generic model on the clients' own test sets. Not ranked.
 ";
     assert_eq!(seed_table(&found), expected);
     assert_eq!(found[0].metric, Metric::CalibrationError);

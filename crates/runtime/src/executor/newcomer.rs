@@ -142,8 +142,9 @@ impl<'p> Newcomer<'p> {
         hand: &mut Hand,
     ) -> Result<Option<()>, RuntimeError> {
         let method = &*self.method.method;
-        let sent =
-            self.epoch(epoch, Turn::Shared, None, hand, |local| method.train_shared(state, got, local))?;
+        let sent = self.epoch(epoch, Turn::Shared, None, hand, |local| {
+            method.train_shared(state, got, local)
+        })?;
         let Some(sent) = sent else { return Ok(None) };
         if !method.hints(self.moment()).personal_phase {
             return Ok(Some(()));

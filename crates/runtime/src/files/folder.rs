@@ -4,21 +4,33 @@ use crate::RuntimeError;
 use std::fs::{self, File, TryLockError};
 use std::io::{self, ErrorKind};
 use std::path::Path;
+use std::thread;
+use std::time::Duration;
 
 /// The name of a folder's lock.
 const LOCK: &str = "lock";
 
+/// How often a lock is asked for, and how long in between.
+const TRIES: u32 = 10;
+const PAUSE: Duration = Duration::from_millis(30);
+
 /// Keeps other processes out of a folder for as long as the returned file lives; the operating
 /// system lets go of it however the process ends.
+///
+/// It is asked for a few times: [`is_locked`] holds it for an instant, and so does a child process between its birth and
+/// its program, which inherits what is open.
 pub fn lock(folder: &Path) -> Result<File, RuntimeError> {
     let path = folder.join(LOCK);
     let fail = |source| RuntimeError::file("create", &path, source);
     let file = File::create(&path).map_err(fail)?;
-    match file.try_lock() {
-        Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => Err(RuntimeError::Locked { path: folder.into() }),
-        Err(TryLockError::Error(source)) => Err(fail(source)),
+    for _ in 0..TRIES {
+        match file.try_lock() {
+            Ok(()) => return Ok(file),
+            Err(TryLockError::WouldBlock) => thread::sleep(PAUSE),
+            Err(TryLockError::Error(source)) => return Err(fail(source)),
+        }
     }
+    Err(RuntimeError::Locked { path: folder.into() })
 }
 
 /// Whether another process is in a folder. A folder that nobody ever locked is free.

@@ -75,10 +75,8 @@ fn measuring(mut plan: RunPlan) -> Result<f64, StudyError> {
     let few = method.shared.base.batch.max(method.personal.base.batch);
     plan.federation.clients.iter_mut().for_each(|data| data.train.truncate(few));
     let pace = Pacer::new(&plan, &method)?.lap()?;
-    let phases = [
-        (pace.shared, method.shared.base.epochs),
-        (pace.personal, method.personal.base.epochs),
-    ];
+    let phases =
+        [(pace.shared, method.shared.base.epochs), (pace.personal, method.personal.base.epochs)];
     let lap: f64 = phases.iter().map(|(pace, epochs)| pace.unwrap_or(0.0) * *epochs as f64).sum();
     let all = (plan.methods.len() + 1) as f64;
     // One lap more: each begins with a round that is not measured.

@@ -1,7 +1,7 @@
 //! What the parts of a reproduction have found, in one file and as tables.
 
 use super::{Reproduction, Scale};
-use crate::StudyError;
+use crate::{Series, StudyError, series_folders};
 use formant_report::results::{self, Axis, Form, Layout, Outcome, RESULTS_FORMAT, Results};
 use formant_runtime::RuntimeError;
 use formant_runtime::files::{self, Replacement, Synced, Writers};
@@ -17,7 +17,11 @@ impl Reproduction {
         let mut all = Results {
             format: RESULTS_FORMAT,
             name: preset.name.clone(),
-            title: preset.title.clone(),
+            title: if self.has_other_data() {
+                format!("{} (on other data)", preset.title)
+            } else {
+                preset.title.clone()
+            },
             of_the_paper: preset.of_the_paper.clone(),
             scale: request.scale.to_string(),
             form: preset.form,
@@ -26,7 +30,7 @@ impl Reproduction {
             commands: vec![self.command()],
             open: preset.open(request.scale),
             notes: self.notes(),
-            paper: preset.published()?,
+            paper: if self.has_other_data() { Vec::new() } else { preset.published()? },
             missing: Vec::new(),
             runs: Vec::new(),
         };
@@ -95,12 +99,28 @@ impl Reproduction {
         command
     }
 
+    fn seeds(&self) -> usize {
+        let seeds = self.parts.iter().map(|part| part.experiment.seed);
+        seeds.collect::<std::collections::BTreeSet<_>>().len()
+    }
+
+    /// Whether the data are not those of the paper's table.
+    fn has_other_data(&self) -> bool {
+        self.request.set.iter().any(|text| text.trim_start().starts_with("data.source"))
+    }
+
     /// What is to be said about all of it.
     fn notes(&self) -> Vec<String> {
         let (request, preset) = (&self.request, &self.preset);
-        let mut notes = preset.size(request.scale).notes.clone();
+        // What the file says of its own setting is not so if that was changed.
+        let mut notes = if request.set.is_empty() {
+            preset.size(request.scale).notes.clone()
+        } else {
+            Vec::new()
+        };
         if let Some(first) = self.parts.first()
             && preset.form != Form::Cost
+            && self.seeds() > 1
         {
             notes.push(match first.experiment.data.seed {
                 Some(seed) => format!("± covers initial models and the order of samples. The division of the samples among the clients is one and the same (data.seed = {seed}); with --set data.seed= it changes with the seed."),
@@ -108,9 +128,12 @@ impl Reproduction {
             });
         }
         if !request.set.is_empty() {
-            notes.push(format!("Changed from the preset: {}.", request.set.join(", ")));
+            notes.push(format!(
+                "Changed from the preset, whose own remarks are left out: {}.",
+                request.set.join(", ")
+            ));
         }
-        if request.scale == Scale::Desk && !preset.figures_are_empty() {
+        if request.scale == Scale::Desk && !preset.figures_are_empty() && !self.has_other_data() {
             notes.push("The paper's figures are of its own setting, which is many times larger: the order of methods can be compared, the height of figures cannot.".into());
         }
         notes
@@ -129,9 +152,9 @@ pub fn write_results(results: &Results, folder: &Path) -> Result<Vec<PathBuf>, S
         (folder.join("table.tex"), results::latex(results)),
         (folder.join("report.html"), results::page(results)),
     ];
-    let figures = results::figures(results);
+    let (figures, below) = (results::figures(results), folder.join("figures"));
+    remove_pictures(&below);
     if !figures.is_empty() {
-        let below = folder.join("figures");
         files::create_folder(&below)?;
         let files = figures.into_iter();
         written.extend(files.map(|file| (below.join(format!("{}.svg", file.name)), file.svg)));
@@ -146,14 +169,33 @@ pub fn write_results(results: &Results, folder: &Path) -> Result<Vec<PathBuf>, S
     Ok(paths)
 }
 
+/// Takes away the figures of an earlier table: beside another one they would mislead.
+fn remove_pictures(folder: &Path) {
+    let Ok(entries) = std::fs::read_dir(folder) else { return };
+    for path in entries.filter_map(|entry| Some(entry.ok()?.path())) {
+        if path.extension().is_some_and(|ending| ending == "svg") {
+            let _ = std::fs::remove_file(path);
+        }
+    }
+}
+
 /// Results of ordinary runs: cells are what they differ in, besides their seeds.
-pub fn results_of(name: &str, runs: &[PathBuf]) -> Result<Results, StudyError> {
+pub fn results_of(name: &str, named: &[PathBuf]) -> Result<Results, StudyError> {
+    let mut runs = Vec::new();
+    for folder in named {
+        if Series::is_one(folder) {
+            runs.extend(series_folders(folder)?);
+        } else {
+            runs.push(folder.clone());
+        }
+    }
     let logs = runs
         .iter()
         .map(|run| formant_report::RunLog::read(&run.join(formant_runtime::EVENTS_FILE)));
     let logs = logs.collect::<Result<Vec<_>, _>>()?;
     let settings: Vec<BTreeMap<String, serde_json::Value>> =
         logs.iter().map(|log| leaves(&log.started.config)).collect();
+    check_one_table(&runs, &logs, &settings)?;
     let mut axes: Vec<Axis> = Vec::new();
     for key in settings.iter().flat_map(BTreeMap::keys) {
         let first = settings[0].get(key);
@@ -175,6 +217,40 @@ pub fn results_of(name: &str, runs: &[PathBuf]) -> Result<Results, StudyError> {
         all.runs.extend(Outcome::of(log, &cell, &hash));
     }
     Ok(all)
+}
+
+/// Refuses runs that are not over, that are there twice, or in which one label means different methods.
+fn check_one_table(
+    runs: &[PathBuf],
+    logs: &[formant_report::RunLog],
+    settings: &[BTreeMap<String, serde_json::Value>],
+) -> Result<(), StudyError> {
+    for (place, log) in logs.iter().enumerate() {
+        if log.seconds.is_none() {
+            return Err(StudyError::Unfinished { folder: runs[place].clone() });
+        }
+        for earlier in 0..place {
+            let refuse = |why: String, hint| {
+                let (one, other) = (runs[earlier].clone(), runs[place].clone());
+                Err(StudyError::NotOneTable { one, other, why, hint })
+            };
+            let (one, other) = (&logs[earlier].started, &log.started);
+            for method in &other.methods {
+                let same = one.methods.iter().find(|known| known.label == method.label);
+                let Some(same) = same else { continue };
+                if (&same.name, &same.hyper_parameters) != (&method.name, &method.hyper_parameters)
+                {
+                    let why = format!("{} is not the same method in both", method.label);
+                    return refuse(why, "give methods with other settings labels of their own");
+                }
+                if one.seed == other.seed && settings[earlier] == settings[place] {
+                    let why = format!("both have {} with seed {}", method.label, one.seed);
+                    return refuse(why, "name every run once");
+                }
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Every key of an experiment with its value, without what may differ between repetitions, the use of the

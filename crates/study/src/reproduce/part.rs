@@ -52,8 +52,17 @@ pub struct Part {
 pub(super) fn all(request: &Request, preset: &File, zoo: &Zoo) -> Result<Vec<Part>, StudyError> {
     let axes = preset.axes();
     let mut changes = Vec::new();
+    for (place, seed) in request.seeds.iter().enumerate() {
+        if request.seeds[..place].contains(seed) {
+            let text: Vec<String> = request.seeds.iter().map(ToString::to_string).collect();
+            return Err(StudyError::SeedTwice { text: text.join(","), seed: *seed });
+        }
+    }
     for text in &request.set {
         let key = text.split('=').next().unwrap_or_default().trim();
+        if key == "seed" {
+            return Err(StudyError::SetSeed { text: text.clone() });
+        }
         if axes.iter().any(|axis| axis.key == key) {
             return Err(StudyError::SetAxis { key: key.into(), name: preset.name.clone() });
         }
@@ -334,8 +343,8 @@ impl Part {
             let watch = observer.part_started(self, &plan);
             let mut ended = sim::run(&plan, &folder, &*watch, stop);
             // What an older version or a crash has left behind must not stand in the way for ever.
-            if let Err(RuntimeError::Damaged { found, .. }) = &ended {
-                observer.part_renewed(self, found);
+            if let Err(error @ RuntimeError::Damaged { .. }) = &ended {
+                observer.part_renewed(self, error.to_string().lines().next().unwrap_or_default());
                 set_aside(&folder)?;
                 write(&folder.join("experiment.toml"), text.as_bytes())?;
                 ended = sim::run(&plan, &folder, &*watch, stop);
@@ -397,7 +406,9 @@ fn set_aside(folder: &Path) -> Result<(), StudyError> {
     let _lock = files::lock(folder)?;
     let fail = |error| RuntimeError::file("move", folder, error);
     match std::fs::remove_dir_all(&aside) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(fail(error).into()),
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            return Err(fail(error).into());
+        }
         _ => {}
     }
     std::fs::rename(folder, &aside).map_err(fail)?;

@@ -1,10 +1,10 @@
 //! What the virtual clock says: time to a target, and what a schedule saves of it.
 
 use super::{Results, Shown, Table};
-use crate::{Spread, Which};
 use crate::quantity::duration;
 use crate::results::groups::{Line, Pick, standings};
 use crate::results::{ClockFigures, Outcome};
+use crate::{Spread, Which};
 
 /// What is taken of a pair of runs: round and seconds at which each has reached a target.
 type OfPair<'p> = &'p dyn Fn(&((usize, f64), (usize, f64))) -> f64;
