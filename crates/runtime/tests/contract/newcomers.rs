@@ -42,7 +42,7 @@ fn again(folder: &Folder, plan: &RunPlan, epochs: usize, keep: bool) -> Vec<Adap
 #[test]
 fn a_rate_for_all_is_that_of_fine_tuning_alone() {
     let found = |personal: f32, adapt: Option<f32>| {
-        let plan = case("ditto", DENSE).plan_with(|plan| {
+        let plan = case("name = \"ditto\"", DENSE).plan_with(|plan| {
             joined(plan);
             plan.methods[0].personal.base.optimiser.learning_rate = personal;
             plan.evaluation.adapt_learning_rate = adapt;
