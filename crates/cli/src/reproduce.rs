@@ -87,7 +87,7 @@ pub(crate) fn reproduce(args: ReproduceArgs, zoo: &Zoo) -> anyhow::Result<ExitCo
     let results = study.collect(&out)?;
     if shard != Shard::WHOLE && !results.missing.is_empty() {
         let (count, command) = (results.missing.len(), results.commands.join(" "));
-        let command = command.replacen("formant", &program::name(), 1);
+        let command = command.replacen("formant", program::name(), 1);
         note!(
             "this shard is done; {count} parts are left to others. When they are there: {command} --collect --out {}",
             pasteable(&out)

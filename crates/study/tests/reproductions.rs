@@ -1,7 +1,8 @@
 //! The presets: every part of each can be built, and the paper's figures find their places.
 
 use formant_methods::Zoo;
-use formant_study::{Ended, PRESETS, Reproduction, Request, Scale, Shard, Silent};
+use formant_report::results::{Layout, tables};
+use formant_study::{Ended, PRESETS, Reproduction, Request, Scale, Shard, Silent, StudyError};
 use std::collections::HashSet;
 use std::sync::atomic::AtomicBool;
 
@@ -52,17 +53,17 @@ fn table_1_has_all_methods_and_seeds() {
 }
 
 /// A preset on a few embedded images.
-fn small(name: &str, more: &str) -> Reproduction {
+fn small(name: &str, more: &str) -> Result<Reproduction, StudyError> {
     let mut small = request(name, Scale::Desk);
     let set = "data.source=mnist-small rounds=1 data.samples=120 data.clients=2 data.min_samples=12 network.name=logistic";
     small.set = set.split(' ').chain(more.split_whitespace()).map(str::to_owned).collect();
     small.seeds = vec![1];
-    Reproduction::new(small, &Zoo::standard()).unwrap()
+    Reproduction::new(small, &Zoo::standard())
 }
 
 #[test]
 fn what_cannot_be_gone_on_with_is_set_aside_and_begins_anew() {
-    let mut study = small("ablation", "");
+    let mut study = small("ablation", "").unwrap();
     let (folder, go) = (tempfile::tempdir().unwrap(), AtomicBool::new(false));
     let part = folder.path().join("parts").join(&study.parts()[0].hash);
     let stop = AtomicBool::new(true);
@@ -76,8 +77,8 @@ fn what_cannot_be_gone_on_with_is_set_aside_and_begins_anew() {
 
 #[test]
 fn newcomers_are_in_the_results_with_their_sizes() {
-    let mut study =
-        small("new-clients", "data.clients=4 data.new_clients=2 evaluation.adapt_epochs=1");
+    let more = "data.clients=4 data.new_clients=2 evaluation.adapt_epochs=1 network.name=mlp data.samples=240";
+    let mut study = small("new-clients", more).unwrap();
     let places: Vec<usize> = (0..study.parts().len()).collect();
     let (folder, go) = (tempfile::tempdir().unwrap(), AtomicBool::new(false));
     assert_eq!(study.run(folder.path(), &places, &Silent, &go).unwrap(), Ended::Complete);
@@ -94,13 +95,13 @@ fn newcomers_are_in_the_results_with_their_sizes() {
             joined.last.iter().zip(&joined.test).map(|(x, n)| x.unwrap() * *n as f64).sum();
         assert!((sum / all as f64 - joined.epochs[1]).abs() < 1e-4);
     }
-    let text = formant_report::results::tables(&results, &Default::default());
+    let text = tables(&results, &Layout::default());
     assert!(text.contains("**fine-tuning**") && text.contains("**own rule**"), "{text}");
 }
 
 #[test]
 fn what_nobody_changes_is_run_once_and_belongs_to_every_key() {
-    let mut study = small("sensitivity", "");
+    let mut study = small("sensitivity", "").unwrap();
     let places: Vec<usize> = (0..study.parts().len()).collect();
     // 17 values, of which 4 are what the experiment has anyway.
     assert_eq!(places.len(), 17 - 3);

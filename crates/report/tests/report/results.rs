@@ -157,7 +157,7 @@ fn newcomers_have_a_table_for_each_way_and_a_curve_over_epochs() {
     let (tuned, own) = text.split_once("own rule").unwrap();
     assert!(tuned.contains("| FedAvg") && !own.contains("| FedAvg"), "{text}");
     let local = tuned.lines().find(|line| line.starts_with("| Local")).unwrap();
-    assert!(local.contains("(") && !local.contains('≈'), "no generic model: {local}");
+    assert!(local.contains('(') && !local.contains('≈'), "no generic model: {local}");
     assert!(own.contains("**63.2 ± 0.1**"), "{text}");
     let drawn = figures(&newcomers());
     let names: Vec<&str> = drawn.iter().map(|figure| &*figure.name).collect();
