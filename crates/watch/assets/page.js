@@ -52,7 +52,7 @@ function clients(status) {
   const refused = Object.entries(status.refused).map(([reason, count]) => `${count} × ${reason}`);
   const sizes = `${(status.received_bytes / 1e6).toFixed(1)} MB received, ${(status.sent_bytes / 1e6).toFixed(1)} MB sent`;
   part("traffic").textContent = `${sizes}; refused: ${refused.join(", ") || "nothing"}`;
-  list("clients", status.clients, (client) =>
+  list("live-clients", status.clients, (client) =>
     item(
       `${client.name}: ${client.present ? "here" : "away"}${client.uploaded ? ", has uploaded" : ""}`,
       client.present ? "here" : "away",
