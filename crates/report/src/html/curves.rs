@@ -5,6 +5,8 @@ mod course;
 
 use std::fmt::Write;
 
+use formant_runtime::event::Side;
+
 use super::drawing::show_all;
 use super::{Drawing, capital, unscored};
 use crate::plot::{Axes, Curve, Measure, lines};
@@ -84,6 +86,9 @@ fn drawings(logs: &[RunLog], axis: &Axis) -> Vec<Drawing> {
     ];
     let drawing = |(shown, title, y): (Shown, &str, String)| {
         let (measure, otherwise) = match shown {
+            Shown::Loss if log.started.side == Side::Server => {
+                (Measure::Loss, "In a network, the losses of training stay with the clients.")
+            }
             Shown::Loss => (Measure::Loss, "No finished phase yet."),
             Shown::Gm | Shown::Pm => (Measure::Accuracy, unscored(log)),
         };

@@ -2,6 +2,8 @@
 
 use std::fmt::Write;
 
+use formant_runtime::event::Side;
+
 use super::drawing::scrolling;
 use super::panels::Panels;
 use super::{Drawing, headings, swatch, text};
@@ -21,7 +23,8 @@ pub(super) fn section(page: &mut String, logs: &[RunLog]) {
     let found = gains(log);
     let compared = found.iter().any(|gains| gains.over_local.is_some() || gains.over_gm.is_some());
     let scored = log.methods.iter().any(|method| method.last().is_some());
-    if !compared && !scored {
+    // A server has one method and no client's scores.
+    if !compared && (!scored || log.started.side == Side::Server) {
         return;
     }
     let metric = log.started.metrics.first().title();
