@@ -5,8 +5,7 @@ use crate::output::{note, print, print_json};
 use crate::report::hinted;
 use formant_report::{ExportFile, RunLog};
 use formant_runtime::EVENTS_FILE;
-use formant_study::{Series, series_folders};
-use std::path::PathBuf;
+use formant_study::run_folders;
 use std::process::ExitCode;
 
 pub(crate) fn compare(args: &CompareArgs) -> anyhow::Result<ExitCode> {
@@ -35,24 +34,4 @@ pub(crate) fn compare(args: &CompareArgs) -> anyhow::Result<ExitCode> {
         print(&formant_report::comparison_table(&found))?;
     }
     Ok(ExitCode::SUCCESS)
-}
-
-/// The folders of single runs: those of a series are its seeds'.
-fn run_folders(named: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
-    let mut folders = Vec::new();
-    for folder in named {
-        if !Series::is_one(folder) {
-            folders.push(folder.clone());
-            continue;
-        }
-        let seeds = series_folders(folder)?;
-        if seeds.is_empty() {
-            anyhow::bail!(
-                "{}: none of its seeds has begun\nhint: go on with `formant run --resume`",
-                folder.display()
-            );
-        }
-        folders.extend(seeds);
-    }
-    Ok(folders)
 }

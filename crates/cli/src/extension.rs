@@ -40,20 +40,16 @@ pub(crate) fn asked_for(set: &[String], methods: &[String]) -> anyhow::Result<Mo
 
 /// Refuses to give one seed of several more than the others have.
 pub(crate) fn check_alone(run_dir: &Path) -> anyhow::Result<()> {
-    let above = std::path::absolute(run_dir).ok().and_then(|dir| Some(dir.parent()?.to_owned()));
-    match above.filter(|above| Series::is_one(above)) {
-        None => Ok(()),
-        Some(_) => bail!(
+    let above = run_dir.join("..");
+    if Series::is_one(&above) {
+        let above = run_dir.parent().filter(|above| above.file_name().is_some()).unwrap_or(&above);
+        bail!(
             "{} is one of several seeds, which are to stay repetitions of one experiment\nhint: extend all of them: formant run --resume {}",
             run_dir.display(),
-            pasteable(
-                run_dir
-                    .parent()
-                    .filter(|above| above.file_name().is_some())
-                    .unwrap_or(Path::new(".."))
-            )
-        ),
+            pasteable(above)
+        );
     }
+    Ok(())
 }
 
 /// The experiment of a run that is to go on, with what it is to have more of.

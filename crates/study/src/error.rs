@@ -92,6 +92,12 @@ pub enum StudyError {
         /// What to do.
         hint: &'static str,
     },
+    /// A series without a run.
+    #[error("{folder}: none of its seeds has begun\nhint: go on with `formant run --resume`", folder = folder.display())]
+    NotBegun {
+        /// The series.
+        folder: PathBuf,
+    },
     /// A run that is still under way.
     #[error("{folder} has not finished\nhint: go on with it by `formant run --resume`, or leave it out", folder = folder.display())]
     Unfinished {

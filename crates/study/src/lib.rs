@@ -34,7 +34,9 @@ pub use reproduce::{
     Ended, Estimate, PRESETS, Part, Preset, Reproduction, Request, Scale, Shard, results_of,
     write_results,
 };
-pub use series::{SERIES_FILE, Seeds, Series, SeriesData, series_folders, series_logs};
+pub use series::{
+    SERIES_FILE, Seeds, Series, SeriesData, run_folders, series_folders, series_logs,
+};
 pub use speedup::{Comparison, Gain, Speedup};
 pub use sweep::{Job, Sweep};
 pub use target::{Reached, Targets, time_to_target};

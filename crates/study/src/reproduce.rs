@@ -42,6 +42,13 @@ pub struct Request {
     pub last: Vec<Override>,
 }
 
+impl Request {
+    /// Whether other data are asked for than those of the preset.
+    fn names_data(&self) -> bool {
+        self.set.iter().any(|text| text.trim_start().starts_with("data.source"))
+    }
+}
+
 /// A table or figure, divided into parts that are run once and kept.
 pub struct Reproduction {
     request: Request,

@@ -289,6 +289,23 @@ pub fn series_folders(folder: &Path) -> Result<Vec<PathBuf>, StudyError> {
     Ok(folders.filter(|folder| folder.join(EVENTS_FILE).is_file()).collect())
 }
 
+/// The folders of single runs among some that are named: those of a series are its seeds'.
+pub fn run_folders(named: &[PathBuf]) -> Result<Vec<PathBuf>, StudyError> {
+    let mut folders = Vec::new();
+    for folder in named {
+        if !Series::is_one(folder) {
+            folders.push(folder.clone());
+            continue;
+        }
+        let seeds = series_folders(folder)?;
+        if seeds.is_empty() {
+            return Err(StudyError::NotBegun { folder: folder.clone() });
+        }
+        folders.extend(seeds);
+    }
+    Ok(folders)
+}
+
 /// The logs of a series, and how many seeds it is to have.
 pub fn series_logs(folder: &Path) -> Result<(Vec<RunLog>, usize), StudyError> {
     let planned = seeds_of(folder)?.len();

@@ -2,7 +2,9 @@
 
 use formant_methods::Zoo;
 use formant_report::results::{Layout, tables};
-use formant_study::{Ended, PRESETS, Reproduction, Request, Scale, Shard, Silent, StudyError};
+use formant_study::{
+    Ended, PRESETS, Reproduction, Request, Scale, Shard, Silent, StudyError, write_results,
+};
 use std::collections::HashSet;
 use std::sync::atomic::AtomicBool;
 
@@ -73,6 +75,24 @@ fn what_cannot_be_gone_on_with_is_set_aside_and_begins_anew() {
     assert!(study.unfinished(folder.path(), &[0]).is_empty());
     let aside = part.with_extension("damaged").join("checkpoint.json");
     assert_eq!(std::fs::read_to_string(aside).unwrap(), "{\"format\": 1}", "nothing is lost");
+}
+
+#[test]
+fn figures_of_another_table_go_and_those_of_the_user_stay() {
+    let mut study = small("ablation", "").unwrap();
+    let (folder, go) = (tempfile::tempdir().unwrap(), AtomicBool::new(false));
+    let places: Vec<usize> = (0..study.parts().len()).collect();
+    study.run(folder.path(), &places, &Silent, &go).unwrap();
+    let all = study.collect(folder.path()).unwrap();
+    write_results(&all, folder.path()).unwrap();
+    let figure = |name: &str| folder.path().join("figures").join(name);
+    std::fs::write(figure("mine.svg"), "<svg/>").unwrap();
+    assert!(figure("curves-pm-1.svg").is_file() && figure("curves-pm-0.1.svg").is_file());
+    let mut one = all.clone();
+    one.runs.retain(|run| run.cell["data.alpha"] == 1.0);
+    write_results(&one, folder.path()).unwrap();
+    assert!(figure("curves-pm-1.svg").is_file() && !figure("curves-pm-0.1.svg").exists());
+    assert!(figure("mine.svg").is_file(), "what Formant did not write it does not remove");
 }
 
 #[test]

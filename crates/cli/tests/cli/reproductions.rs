@@ -233,9 +233,13 @@ fn documents_take_their_tables_from_results() {
     refused(&terminal.formant(&add), "exists already");
     let other = ["--set", "method.ditto.lambda=7", "--out", "runs/other", "--quiet"];
     terminal.succeed(&[&["run", "tiny.toml", "--seed", "3"], &other[..]].concat());
+    let rate =
+        ["--set", "method.ditto.train.personal_learning_rate=0.3", "--out", "runs/rate", "--quiet"];
+    terminal.succeed(&[&["run", "tiny.toml", "--seed", "4"], &rate[..]].concat());
     for (runs, expected) in [
         (["runs/seed-1", "runs/seed-1"], "both have local with seed 1"),
         (["runs/seed-1", "runs/other"], "ditto is not the same method in both"),
+        (["runs/seed-1", "runs/rate"], "ditto is not the same method in both"),
     ] {
         let add = [&["tables", "add"], &runs[..], &["--out", "x.json"]].concat();
         refused(&terminal.formant(&add), expected);

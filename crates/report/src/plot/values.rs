@@ -63,10 +63,14 @@ impl Across {
         if let Some(numbers) = numbers {
             let low = numbers.iter().copied().min_by(f64::total_cmp)?;
             let high = numbers.iter().copied().max_by(f64::total_cmp)?;
-            // Zero has no order of magnitude; with it, the axis is by number.
-            let decades = low > 0.0 && high / low >= 20.0;
+            let above_zero = numbers.iter().copied().filter(|number| *number > 0.0);
+            let least = above_zero.min_by(f64::total_cmp).unwrap_or(high);
+            let decades = high / least >= 20.0;
             let scale = if decades { Scale::logarithmic } else { Scale::linear };
-            return Some(Self::Numbers(scale(low, high, from, to)));
+            // Zero has no order of magnitude: beside decades it gets a place like a word.
+            if !decades || low > 0.0 {
+                return Some(Self::Numbers(scale(low, high, from, to)));
+            }
         }
         let mut words: Vec<String> = Vec::new();
         for place in places() {
@@ -229,6 +233,8 @@ mod tests {
         assert!((places[1] - f64::midpoint(places[0], places[2])).abs() < 0.2, "{places:?}");
         let even = drawn(&[1.0, 2.0, 5.0].map(|x| (Place::Number(x), 0.5)));
         assert!(at(&even)[1] - at(&even)[0] < at(&even)[2] - at(&even)[1]);
+        let zero = at(&drawn(&[0.0, 1.0, 100.0].map(|x| (Place::Number(x), 0.5))));
+        assert!((zero[1] - f64::midpoint(zero[0], zero[2])).abs() < 0.2, "{zero:?}");
         let words = drawn(&["raw", "complex"].map(|word| (Place::Word(word.into()), 0.5)));
         assert!(words.contains(">raw<") && words.contains(">complex<"));
         assert!(!decades.contains("NaN") && !words.contains("NaN"));

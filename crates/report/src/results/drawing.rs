@@ -150,19 +150,25 @@ fn newcomers(results: &Results) -> Vec<Drawing> {
     all
 }
 
-/// One plot for each key, GM and PM over its values, with a band of one standard deviation over seeds.
+/// GM and PM over the values of each key, with a band of one standard deviation over seeds. Each has a plot and a scale
+/// of its own: they are so far apart that a common one would show nothing else.
 fn sensitivity(results: &Results) -> Vec<Drawing> {
-    let drawn = results.axes.iter().enumerate().map(|(place, axis)| {
-        let name = format!("sensitivity-{}", place + 1);
-        Drawing::new(name, &axis.symbol, plot(results, axis), "No finished run yet.")
-    });
+    let models: [(&str, Pick); 2] =
+        [("GM", |scores| scores.gm_best), ("PM", |scores| scores.pm_best)];
+    let axes = results.axes.iter().enumerate();
+    let drawn = axes.flat_map(|(place, axis)| models.map(|model| (place, axis, model))).map(
+        |(place, axis, (model, pick))| {
+            let name = format!("sensitivity-{}-{}", place + 1, model.to_lowercase());
+            let title = format!("{model} over {}", axis.symbol);
+            let plot = plot(results, axis, &title, pick);
+            Drawing::new(name, title, plot, "No finished run yet.")
+        },
+    );
     drawn.collect()
 }
 
-fn plot(results: &Results, axis: &Axis) -> Option<String> {
+fn plot(results: &Results, axis: &Axis, title: &str, pick: Pick) -> Option<String> {
     let cells = results.grouped(|run| run.cell.get(&axis.key).map_or(String::new(), written));
-    let mut bands = Vec::new();
-    let picks: [(&str, Pick); 2] = [("GM", |s| s.gm_best), ("PM", |s| s.pm_best)];
     let methods: Vec<&str> = {
         let mut all: Vec<&str> = Vec::new();
         for line in cells.iter().flat_map(|cell| &cell.lines) {
@@ -172,21 +178,17 @@ fn plot(results: &Results, axis: &Axis) -> Option<String> {
         }
         all
     };
-    for method in &methods {
-        for (model, pick) in picks {
-            let points = cells.iter().filter(|cell| !cell.name.is_empty()).filter_map(|cell| {
-                let line = cell.lines.iter().find(|line| line.method == *method)?;
-                let spread = line.spread(pick);
-                let value = line.runs.first().and_then(|run| run.cell.get(&axis.key))?;
-                let place =
-                    value.as_f64().map_or_else(|| Place::Word(written(value)), Place::Number);
-                Some((place, spread.mean?, spread.deviation.unwrap_or(0.0)))
-            });
-            let name =
-                if methods.len() > 1 { format!("{method} {model}") } else { model.to_owned() };
-            bands.push(Band { name, slot: bands.len(), points: points.collect() });
-        }
-    }
-    let says = format!("Best accuracy over {}, GM and PM", axis.symbol);
+    let band = |(slot, method): (usize, &&str)| {
+        let points = cells.iter().filter(|cell| !cell.name.is_empty()).filter_map(|cell| {
+            let line = cell.lines.iter().find(|line| line.method == *method)?;
+            let spread = line.spread(pick);
+            let value = line.runs.first().and_then(|run| run.cell.get(&axis.key))?;
+            let place = value.as_f64().map_or_else(|| Place::Word(written(value)), Place::Number);
+            Some((place, spread.mean?, spread.deviation.unwrap_or(0.0)))
+        });
+        Band { name: (*method).to_owned(), slot, points: points.collect() }
+    };
+    let bands: Vec<Band> = methods.iter().enumerate().map(band).collect();
+    let says = format!("Best accuracy: {title}, one line per method");
     values(&Values { says: &says, across: &axis.symbol, up: "best accuracy, %", bands: &bands })
 }

@@ -233,7 +233,9 @@ fn sensitivity_is_a_table_and_a_plot_for_each_key() {
     let text = tables(&results, &Layout::default());
     assert!(text.contains("**lambda_p**") && text.contains("| 100 ") && text.contains("| complex"));
     let page = page(&results);
-    assert_eq!(page.matches("<svg").count(), 2, "one for each key");
+    assert_eq!(page.matches("<svg").count(), 4, "one for each key and model");
+    let names: Vec<String> = figures(&results).into_iter().map(|figure| figure.name).collect();
+    assert_eq!(names[..2], ["sensitivity-1-gm", "sensitivity-1-pm"]);
     assert!(page.contains("class=\"band\"") && !page.contains("NaN"));
     assert!(!page.contains("<script") && !page.contains("http:") && !page.contains("https:"));
 }

@@ -1,9 +1,10 @@
 //! What the parts of a reproduction have found, in one file and as tables.
 
 use super::{Reproduction, Scale};
-use crate::{Series, StudyError, series_folders};
+use crate::{StudyError, run_folders};
 use formant_report::results::{self, Axis, Form, Layout, Outcome, RESULTS_FORMAT, Results};
 use formant_runtime::RuntimeError;
+use formant_runtime::event::RunStarted;
 use formant_runtime::files::{self, Replacement, Synced, Writers};
 use std::collections::BTreeMap;
 use std::io::Write as _;
@@ -17,7 +18,7 @@ impl Reproduction {
         let mut all = Results {
             format: RESULTS_FORMAT,
             name: preset.name.clone(),
-            title: if self.has_other_data() {
+            title: if request.names_data() {
                 format!("{} (on other data)", preset.title)
             } else {
                 preset.title.clone()
@@ -30,7 +31,7 @@ impl Reproduction {
             commands: vec![self.command()],
             open: preset.open(request.scale),
             notes: self.notes(),
-            paper: if self.has_other_data() { Vec::new() } else { preset.published()? },
+            paper: if request.names_data() { Vec::new() } else { preset.published()? },
             missing: Vec::new(),
             runs: Vec::new(),
         };
@@ -104,11 +105,6 @@ impl Reproduction {
         seeds.collect::<std::collections::BTreeSet<_>>().len()
     }
 
-    /// Whether the data are not those of the paper's table.
-    fn has_other_data(&self) -> bool {
-        self.request.set.iter().any(|text| text.trim_start().starts_with("data.source"))
-    }
-
     /// What is to be said about all of it.
     fn notes(&self) -> Vec<String> {
         let (request, preset) = (&self.request, &self.preset);
@@ -133,7 +129,7 @@ impl Reproduction {
                 request.set.join(", ")
             ));
         }
-        if request.scale == Scale::Desk && !preset.figures_are_empty() && !self.has_other_data() {
+        if request.scale == Scale::Desk && !preset.figures_are_empty() && !request.names_data() {
             notes.push("The paper's figures are of its own setting, which is many times larger: the order of methods can be compared, the height of figures cannot.".into());
         }
         notes
@@ -153,7 +149,7 @@ pub fn write_results(results: &Results, folder: &Path) -> Result<Vec<PathBuf>, S
         (folder.join("report.html"), results::page(results)),
     ];
     let (figures, below) = (results::figures(results), folder.join("figures"));
-    remove_pictures(&below);
+    remove_figures(folder, &below);
     if !figures.is_empty() {
         files::create_folder(&below)?;
         let files = figures.into_iter();
@@ -169,26 +165,20 @@ pub fn write_results(results: &Results, folder: &Path) -> Result<Vec<PathBuf>, S
     Ok(paths)
 }
 
-/// Takes away the figures of an earlier table: beside another one they would mislead.
-fn remove_pictures(folder: &Path) {
-    let Ok(entries) = std::fs::read_dir(folder) else { return };
-    for path in entries.filter_map(|entry| Some(entry.ok()?.path())) {
-        if path.extension().is_some_and(|ending| ending == "svg") {
-            let _ = std::fs::remove_file(path);
-        }
+/// Takes away the figures of the table that a folder has had, beside which another one's would mislead. What else lies
+/// there is somebody's own.
+fn remove_figures(folder: &Path, below: &Path) {
+    let path = folder.join("results.json");
+    let text = files::read(&path).ok().and_then(|bytes| String::from_utf8(bytes).ok());
+    let Some(before) = text.and_then(|text| Results::parse(&path, &text).ok()) else { return };
+    for figure in results::figures(&before) {
+        let _ = std::fs::remove_file(below.join(format!("{}.svg", figure.name)));
     }
 }
 
 /// Results of ordinary runs: cells are what they differ in, besides their seeds.
 pub fn results_of(name: &str, named: &[PathBuf]) -> Result<Results, StudyError> {
-    let mut runs = Vec::new();
-    for folder in named {
-        if Series::is_one(folder) {
-            runs.extend(series_folders(folder)?);
-        } else {
-            runs.push(folder.clone());
-        }
-    }
+    let runs = run_folders(named)?;
     let logs = runs
         .iter()
         .map(|run| formant_report::RunLog::read(&run.join(formant_runtime::EVENTS_FILE)));
@@ -235,11 +225,10 @@ fn check_one_table(
                 Err(StudyError::NotOneTable { one, other, why, hint })
             };
             let (one, other) = (&logs[earlier].started, &log.started);
-            for method in &other.methods {
-                let same = one.methods.iter().find(|known| known.label == method.label);
-                let Some(same) = same else { continue };
-                if (&same.name, &same.hyper_parameters) != (&method.name, &method.hyper_parameters)
-                {
+            for (place_here, method) in other.methods.iter().enumerate() {
+                let known = one.methods.iter().position(|known| known.label == method.label);
+                let Some(known) = known else { continue };
+                if setting(one, known) != setting(other, place_here) {
                     let why = format!("{} is not the same method in both", method.label);
                     return refuse(why, "give methods with other settings labels of their own");
                 }
@@ -251,6 +240,11 @@ fn check_one_table(
         }
     }
     Ok(())
+}
+
+/// Everything that an experiment says of the method at a place: hyper-parameters, and rates of its own.
+fn setting(run: &RunStarted, place: usize) -> Option<&serde_json::Value> {
+    run.config.get("method")?.get(place)
 }
 
 /// Every key of an experiment with its value, without what may differ between repetitions, the use of the

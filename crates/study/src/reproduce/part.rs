@@ -124,10 +124,9 @@ fn data_changes(request: &Request, preset: &File) -> Option<Override> {
         let dir = formant_data::data_dir(request.data_dir.as_deref());
         std::path::absolute(&dir).unwrap_or(dir)
     };
-    // Whoever names other data means those.
-    let is_set = request.set.iter().any(|text| text.trim_start().starts_with("data.source"));
     match &preset.folder {
-        _ if is_set => None,
+        // Whoever names other data means those.
+        _ if request.names_data() => None,
         Some(folder) => {
             let source = dir().join(folder).display().to_string();
             Some(Override::new(&["data", "source"], source))
