@@ -5,7 +5,7 @@ use crate::head::HeadLoss;
 use crate::{
     Batch, Detail, Differentiable, Head, Length, Linear, Memory, Model, Network, NumericsError,
     Objective, Output, OutputGradient, Part, Pass, Proximal, Pulse, Samples, Scope, Selection,
-    Spectral, SpectralDivergence, Spectrum, Tally, Tape, Term, Weighted, Workspace,
+    Spectral, SpectralPlans, SpectralTerm, Tally, Tape, Term, Weighted, Workspace,
 };
 use std::sync::Arc;
 
@@ -58,7 +58,7 @@ pub struct CpuWorker {
     d_logits: Vec<f32>,
     scratch: Scratch,
     /// By scope and length.
-    spectra: [[Option<Arc<Spectrum>>; 2]; 2],
+    spectra: [[Option<SpectralPlans>; Length::WORDS.len()]; Scope::WORDS.len()],
     steps: u64,
     /// What terms have added to the objective of the last step, if it had any.
     terms: Option<f64>,
@@ -87,7 +87,7 @@ impl CpuWorker {
             memory: Memory::default(),
             d_logits: vec![0.0; batch * network.classes()],
             scratch: Scratch::default(),
-            spectra: [[None, None], [None, None]],
+            spectra: Default::default(),
             steps: 0,
             terms: None,
             network,
@@ -95,24 +95,19 @@ impl CpuWorker {
     }
 
     /// The Fourier plans for the network's parameters, made at the first call.
-    fn spectrum(&mut self, scope: Scope, length: Length) -> Arc<Spectrum> {
+    fn spectrum(&mut self, scope: Scope, length: Length) -> &SpectralPlans {
         let layout = self.network.layout();
         self.spectra[scope as usize][length as usize]
-            .get_or_insert_with(|| Arc::new(Spectrum::new(layout, scope, length)))
-            .clone()
+            .get_or_insert_with(|| SpectralPlans::new(layout, Part::All, scope, length))
     }
 
     /// The spectral terms of an objective, their teachers transformed; in order.
     #[doc(hidden)]
-    pub fn teachers(
-        &mut self,
-        terms: &[Weighted<'_>],
-    ) -> Result<Vec<SpectralDivergence>, NumericsError> {
+    pub fn teachers(&mut self, terms: &[Weighted<'_>]) -> Result<Vec<SpectralTerm>, NumericsError> {
         let mut teachers = Vec::new();
         for Weighted { term, .. } in acting(terms) {
             if let Term::Spectral(Spectral { form, scope, length, tau, teacher, .. }) = *term {
-                let plans = self.spectrum(scope, length);
-                teachers.push(SpectralDivergence::new(plans, form, tau, teacher)?);
+                teachers.push(self.spectrum(scope, length).term(form, tau, teacher)?);
             }
         }
         Ok(teachers)
@@ -125,7 +120,7 @@ impl CpuWorker {
         model: &mut Model,
         Descent { optimiser, part }: Descent,
         objective: &Objective<'_>,
-        teachers: &mut [SpectralDivergence],
+        teachers: &mut [SpectralTerm],
     ) -> Result<f64, NumericsError> {
         let spectral =
             acting(objective.terms).filter(|term| matches!(term.term, Term::Spectral(_)));
@@ -146,7 +141,7 @@ impl CpuWorker {
         model: &mut Model,
         part: Part,
         objective: &Objective<'_>,
-        teachers: &mut [SpectralDivergence],
+        teachers: &mut [SpectralTerm],
     ) -> f64 {
         let (network, scratch) = (&*self.network, &mut self.scratch);
         let batch = Batch { inputs: &self.inputs, labels: &self.labels };

@@ -159,6 +159,36 @@ fn allocations_of_steps(network: &Arc<Tape>, part: Part, rule: Rule) -> usize {
 }
 
 #[test]
+fn steps_with_spectra_of_other_kinds_allocate_nothing() {
+    let network =
+        NetworkSpec::named("lenet5").build(Shape::new(1, 28, 28), 10).expect("a catalogue name");
+    let mut rng = Rng::new(1, Stream::Test, 0, 0);
+    let (mut model, teacher) = (network.init(&mut rng), network.init(&mut rng).parameters);
+    let mut worker = CpuWorker::new(network.clone(), 2);
+    worker.inputs.extend((0..2 * network.input().len()).map(|_| rng.normal() as f32));
+    worker.labels.extend([3, 4]);
+    worker.begin();
+    let mut terms = Vec::new();
+    for scope in [Scope::TwoD, Scope::Kernel, Scope::Singular] {
+        for form in FORMS.into_iter().filter(|f| (scope, *f) != (Scope::Singular, Form::Complex)) {
+            let (length, every, teacher) = (Length::Exact, NonZeroU32::MIN, &teacher[..]);
+            let spectral = Spectral { form, scope, length, tau: 0.3, every, teacher };
+            terms.push(1e-6 * Term::Spectral(spectral));
+        }
+    }
+    let objective = Objective { terms: &terms, ..Objective::CROSS_ENTROPY };
+    let mut teachers = worker.teachers(&terms).expect("a ratio within bounds");
+    let descent = Descent { optimiser: Optimiser::sgd(1e-3), part: Part::All };
+    let mut step = || {
+        worker.descend(&mut model, descent, &objective, &mut teachers).expect("a finite step");
+    };
+    step();
+    let before = ALLOCATIONS.get();
+    step();
+    assert_eq!(ALLOCATIONS.get() - before, 0);
+}
+
+#[test]
 fn an_augmented_step_allocates_nothing() {
     let shape = Shape::new(3, 32, 32);
     let network = NetworkSpec::named("lenet5").build(shape, 10).expect("a catalogue name");

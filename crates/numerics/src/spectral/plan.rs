@@ -17,11 +17,20 @@ pub enum Scope {
     Flat,
     /// One transform per parameter tensor, concatenated; "low frequency" then stays inside a layer.
     PerLayer,
+    /// A two-dimensional transform over `(out, in)` of every weight tensor for each position of its kernel, of
+    /// vectors one over their length; low is a small radial frequency.
+    #[serde(rename = "two-d")]
+    TwoD,
+    /// A two-dimensional transform over the kernel for each `(out, in)`; of matrices and vectors as [`Scope::TwoD`].
+    Kernel,
+    /// The singular values of each `(out, in · kernel)` matrix, the largest first.
+    Singular,
 }
 
 impl Scope {
     /// Their names in a file.
-    pub const WORDS: &'static [&'static str] = &["flat", "per-layer"];
+    pub const WORDS: &'static [&'static str] =
+        &["flat", "per-layer", "two-d", "kernel", "singular"];
 }
 
 /// How many entries the spectrum of `d` parameters has.
@@ -54,11 +63,12 @@ impl core::fmt::Debug for Spectrum {
 }
 
 impl Spectrum {
-    /// Plans the transforms for a layout.
+    /// Plans one-dimensional transforms for a layout: of everything, or of every tensor. Scopes of another kind
+    /// have plans of their own ([`SpectralPlans`](super::SpectralPlans)).
     pub fn new(layout: &Layout, scope: Scope, length: Length) -> Self {
         let ranges: Vec<Range<usize>> = match scope {
             Scope::Flat => core::iter::once(layout.range(Part::All)).collect(),
-            Scope::PerLayer => layout.tensors().iter().map(|t| t.range.clone()).collect(),
+            _ => layout.tensors().iter().map(|t| t.range.clone()).collect(),
         };
         let mut planner = RealFftPlanner::<f32>::new();
         let mut sizes = Sizes::default();

@@ -95,6 +95,8 @@ pub(super) fn divergence(spectral: &Spectral<'_>, layout: &Layout, w: &[f64]) ->
     let ranges = match scope {
         Scope::Flat => vec![layout.range(Part::All)],
         Scope::PerLayer => layout.tensors().iter().map(|tensor| tensor.range.clone()).collect(),
+        // Tested against their definitions where they are computed.
+        other => panic!("the reference has no spectrum {other:?}"),
     };
     let segments: Vec<_> = ranges.into_iter().map(|r| Segment::new(r, length, tau)).collect();
     let teacher = wide(teacher);
