@@ -23,3 +23,4 @@ mod truncation;
 pub use comparison::{SpectralBands, SpectralComparison};
 pub use divergence::{Form, SpectralDivergence};
 pub use plan::{Length, Scope, Spectrum};
+pub use truncation::Band;
