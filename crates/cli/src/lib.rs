@@ -30,6 +30,7 @@ mod exporting;
 mod extension;
 mod folder;
 mod interrupt;
+mod job_bar;
 mod join;
 mod list;
 mod output;
@@ -49,6 +50,7 @@ mod status;
 mod suggestion;
 mod sweep;
 mod tables;
+mod tune;
 mod watch;
 
 use args::{Cli, Command};
@@ -73,6 +75,7 @@ fn run_command(command: Command, zoo: &Zoo) -> anyhow::Result<ExitCode> {
     match command {
         Command::Run(args) => run::run(args, zoo),
         Command::Sweep(args) => sweep::sweep(&args, zoo),
+        Command::Tune(args) => tune::tune(args, zoo),
         Command::Export(args) => export_model::export(&args),
         Command::Predict(args) => predict::predict(&args),
         Command::Evaluate(args) => evaluate::evaluate(&args),
