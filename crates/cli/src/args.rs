@@ -12,6 +12,7 @@ pub(crate) mod reproduce;
 pub(crate) mod runs;
 pub(crate) mod series;
 pub(crate) mod spectra;
+pub(crate) mod tune;
 pub(crate) mod watch;
 
 use clap::builder::RangedI64ValueParser;
@@ -51,6 +52,8 @@ pub(crate) enum Command {
     Run(RunArgs),
     /// Try combinations of settings on the validation split and rank them
     Sweep(SweepArgs),
+    /// Choose the settings of every method with equal budgets, and say whether the winners are inside
+    Tune(tune::TuneArgs),
     /// Write a trained model as safetensors, ONNX or NumPy arrays
     Export(model::ExportArgs),
     /// Use a model: the classes of images, with their probabilities
@@ -107,6 +110,9 @@ pub(crate) struct ExperimentArgs {
     /// Run only this method: a label of the experiment or a name of the zoo (repeatable)
     #[arg(long = "method", value_name = "NAME")]
     pub(crate) methods: Vec<String>,
+    /// Take the settings that `formant tune` chose for these methods here; --set goes before them
+    #[arg(long, value_name = "FILE.toml")]
+    pub(crate) tuned: Option<PathBuf>,
     /// Seed of all randomness
     #[arg(long, allow_negative_numbers = true, value_parser = seed())]
     pub(crate) seed: Option<i64>,
@@ -139,7 +145,7 @@ pub(crate) struct RunArgs {
     pub(crate) out: Option<PathBuf>,
     /// Go on with an interrupted run or with several seeds, or extend a finished run by --set rounds=N and
     /// --add-method; the experiment is taken from the folder
-    #[arg(long, value_name = "RUN_DIR", conflicts_with_all = ["experiment", "methods", "seed", "data_dir", "out"])]
+    #[arg(long, value_name = "RUN_DIR", conflicts_with_all = ["experiment", "methods", "tuned", "seed", "data_dir", "out"])]
     pub(crate) resume: Option<PathBuf>,
     /// With --resume: run this method of the zoo as well (repeatable)
     #[arg(long, value_name = "NAME", requires = "resume")]

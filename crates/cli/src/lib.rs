@@ -30,6 +30,7 @@ mod exporting;
 mod extension;
 mod folder;
 mod interrupt;
+mod job_bar;
 mod join;
 mod list;
 mod output;
@@ -50,6 +51,7 @@ mod status;
 mod suggestion;
 mod sweep;
 mod tables;
+mod tune;
 mod watch;
 
 use args::{Cli, Command};
@@ -74,6 +76,7 @@ fn run_command(command: Command, zoo: &Zoo) -> anyhow::Result<ExitCode> {
     match command {
         Command::Run(args) => run::run(args, zoo),
         Command::Sweep(args) => sweep::sweep(&args, zoo),
+        Command::Tune(args) => tune::tune(args, zoo),
         Command::Export(args) => export_model::export(&args),
         Command::Predict(args) => predict::predict(&args),
         Command::Evaluate(args) => evaluate::evaluate(&args),

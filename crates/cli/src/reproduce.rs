@@ -11,7 +11,7 @@ use formant_methods::Zoo;
 use formant_report::results::{self, Layout, Results};
 use formant_runtime::quantity::bytes;
 use formant_study::{
-    Ended, Estimate, PRESETS, Reproduction, Request, Scale, Shard, StudyError, write_results,
+    Ended, Estimate, PRESETS, Reproduction, Request, Scale, Shard, StudyError, Tuned, write_results,
 };
 use progress::{Laps, PartBar};
 use serde_json::json;
@@ -39,6 +39,7 @@ pub(crate) fn reproduce(args: ReproduceArgs, zoo: &Zoo) -> anyhow::Result<ExitCo
         set: args.set,
         only: args.only,
         seeds: args.seeds,
+        tuned: args.tuned.as_deref().map(Tuned::read).transpose()?,
         last: threads(args.threads),
     };
     let mut study = Reproduction::new(request, zoo)?;

@@ -17,7 +17,7 @@ use formant_report::RunLog;
 use formant_runtime::quantity::{bytes, count};
 use formant_runtime::sim::{self, Outcome};
 use formant_runtime::{EVENTS_FILE, RunPlan, Scored};
-use formant_study::{Draft, Series};
+use formant_study::{Draft, Series, Tuned};
 use std::fmt::Write as _;
 use std::path::Path;
 use std::process::ExitCode;
@@ -212,6 +212,9 @@ pub(crate) fn draft(args: &ExperimentArgs, built_in: &str, zoo: &Zoo) -> anyhow:
         // A resumed run must find the data from wherever it is resumed.
         let dir = std::path::absolute(dir).unwrap_or_else(|_| dir.clone());
         draft.change(Override::new(&["data", "dir"], dir.display().to_string()));
+    }
+    if let Some(tuned) = &args.tuned {
+        draft.take(&Tuned::read(tuned)?)?;
     }
     Ok(draft)
 }

@@ -13,6 +13,7 @@
 //! let plan = PartitionPlan {
 //!     clients: Some(8),
 //!     partition: Partition::Dirichlet { alpha: 0.3 },
+//!     part: None,
 //!     samples: Some(1_000),
 //!     min_samples: 20,
 //!     repair: Repair::Move,
@@ -57,6 +58,7 @@ mod pickle;
 mod reading;
 mod redraw;
 mod repair;
+mod sample_part;
 mod schema;
 mod share;
 pub mod show;
@@ -83,6 +85,7 @@ pub use own::OwnSplit;
 pub use partition::{Partition, PartitionPlan, Repair};
 pub use reading::{Progress, Reading, TEST_FRACTION};
 pub use repair::Repaired;
+pub use sample_part::SamplePart;
 pub use schema::{Column, Schema};
 pub use share::{Portion, Share};
 pub use source::{Chunk, FORMATS, Fitting, Format, Parts, Source, SourceOptions, Stream, Wanted};

@@ -4,7 +4,7 @@ use crate::apportionment::balanced;
 use crate::holding::Holding;
 use crate::label_skew::holders;
 use crate::repair::{Repaired, from_anyone, repaired, within_classes};
-use crate::{ClientData, DataError, Dataset, division_file, natural};
+use crate::{ClientData, DataError, Dataset, SamplePart, division_file, natural};
 use formant_numerics::{Rng, Stream};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -107,6 +107,9 @@ pub struct PartitionPlan {
     pub clients: Option<usize>,
     /// How the samples are divided.
     pub partition: Partition,
+    /// Use only this part of the training samples, the same for every seed. Without it, use all.
+    #[serde(default)]
+    pub part: Option<SamplePart>,
     /// Use only this many training samples, balanced over the classes and drawn from the seed; a
     /// class that has too few gives all it has. Without it, use all.
     pub samples: Option<usize>,
@@ -250,15 +253,19 @@ impl PartitionPlan {
         for (sample, &label) in (0u32..).zip(labels) {
             pool[usize::from(label)].push(sample);
         }
+        if let Some(part) = self.part {
+            part.keep(&mut pool);
+        }
         let Some(samples) = self.samples else { return Ok(pool) };
-        if samples == 0 || samples > labels.len() {
+        let stocks: Vec<usize> = pool.iter().map(Vec::len).collect();
+        let available: usize = stocks.iter().sum();
+        if samples == 0 || samples > available {
             return Err(DataError::Plan {
                 key: "samples",
                 value: samples.to_string(),
-                remedy: format!("use 1 to {}, or leave it out to use all", labels.len()),
+                remedy: format!("use 1 to {available}, or leave it out to use all"),
             });
         }
-        let stocks: Vec<usize> = pool.iter().map(Vec::len).collect();
         for (class, (members, quota)) in pool.iter_mut().zip(balanced(&stocks, samples)).enumerate()
         {
             Rng::new(self.seed, Stream::Sample, 0, class as u64).shuffle(members);

@@ -28,6 +28,7 @@ fn plan(partition: Partition) -> PartitionPlan {
     PartitionPlan {
         clients: None,
         partition,
+        part: None,
         samples: None,
         min_samples: 2,
         repair: Repair::Move,

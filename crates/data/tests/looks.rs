@@ -25,6 +25,7 @@ fn divided(dataset: Dataset, clients: usize) -> Federation {
     let plan = PartitionPlan {
         clients: Some(clients),
         partition: Partition::Dirichlet { alpha: 0.3 },
+        part: None,
         samples: None,
         min_samples: 2,
         repair: Repair::Move,

@@ -37,6 +37,7 @@ fn a_skewed_batch_is_gathered_without_allocating() {
     let plan = PartitionPlan {
         clients: Some(4),
         partition: Partition::Iid,
+        part: None,
         samples: Some(400),
         min_samples: 20,
         repair: Repair::Move,

@@ -27,6 +27,7 @@ fn federation() -> Federation {
     let plan = PartitionPlan {
         clients: Some(5),
         partition: Partition::Dirichlet { alpha: 0.3 },
+        part: None,
         samples: Some(500),
         min_samples: 20,
         repair: Repair::Move,

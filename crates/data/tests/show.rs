@@ -33,6 +33,7 @@ fn many_clients() -> Federation {
     let plan = PartitionPlan {
         clients: Some(1_000),
         partition: Partition::Dirichlet { alpha: 0.1 },
+        part: None,
         samples: None,
         min_samples: 5,
         repair: Repair::Move,

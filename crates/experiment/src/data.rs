@@ -4,7 +4,9 @@ use crate::Override;
 use crate::origin::{KEYS as ORIGIN, Origin};
 use crate::section::{Decision, Section, key, symbol, whole};
 use crate::{Experiment, ExperimentError};
-use formant_data::{Federation, Partition, PartitionPlan, Progress, Repair, Skew, division_hash};
+use formant_data::{
+    Federation, Partition, PartitionPlan, Progress, Repair, SamplePart, Skew, division_hash,
+};
 use formant_methods::schema::{Default as Preset, Form, Key, Kind};
 use formant_numerics::Augmentation;
 use serde::{Deserialize, Serialize};
@@ -34,6 +36,12 @@ const KEYS_OF_ALL: [Key; ORIGIN.len() + DIVISION.len()] = {
 };
 
 const DIVISION: &[Key] = &[
+    key(
+        PART,
+        Kind::Form(&PART_FORM),
+        Preset::Unset,
+        "use only this part of the training images, \"1/5\" or \"2-5/5\", with the same share of every class; no seed changes it, so that what is chosen on one part is not scored on another; unset: all",
+    ),
     key(
         "samples",
         whole(1),
@@ -147,6 +155,7 @@ const DIVISION: &[Key] = &[
     ),
 ];
 
+const PART: &str = "part";
 const DIRICHLET: &str = "dirichlet";
 const IID: &str = "iid";
 const PATHOLOGICAL: &str = "pathological";
@@ -177,12 +186,20 @@ const HASH: Form = Form {
     accepts: |text| text.len() == 32 && text.bytes().all(|b| b.is_ascii_hexdigit()),
 };
 
+const PART_FORM: Form = Form {
+    description: "one of so many parts or several, such as \"1/5\" or \"2-5/5\"",
+    accepts: |text| text.parse::<SamplePart>().is_ok(),
+};
+
 /// Which images, and how they are divided among the clients.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Data {
     /// Where the samples come from.
     #[serde(flatten)]
     pub origin: Origin,
+    /// Use only this part of the training images, the same for every seed; without it, all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub part: Option<SamplePart>,
     /// Use only so many training images, balanced over the classes; without it, all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub samples: Option<usize>,
@@ -257,7 +274,9 @@ fn owners(key: &str) -> Option<Vec<&'static str>> {
         REPAIR => Some(vec![DIRICHLET]),
         PARTITION_FILE | PARTITION_HASH => Some(vec![FILE]),
         // A file says itself which samples are used.
-        "samples" => Some(vec![DIRICHLET, IID, PATHOLOGICAL, SHARDS, BERNOULLI, QUANTITY, NATURAL]),
+        "samples" | PART => {
+            Some(vec![DIRICHLET, IID, PATHOLOGICAL, SHARDS, BERNOULLI, QUANTITY, NATURAL])
+        }
         _ => None,
     }
 }
@@ -365,6 +384,7 @@ impl Experiment {
         let plan = PartitionPlan {
             clients: data.clients,
             partition: data.partition.clone(),
+            part: data.part,
             samples: data.samples,
             min_samples: data.min_samples,
             repair: data.repair,

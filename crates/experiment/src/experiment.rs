@@ -109,6 +109,10 @@ impl Experiment {
         if table.get("server").is_some_and(Value::is_table) {
             table.remove("server");
         }
+        // Where `formant tune` looks for other values of its keys.
+        if table.get("tune").is_some_and(Value::is_table) {
+            table.remove("tune");
+        }
         origin::rename(&mut table);
         // What decides which other keys make sense comes first, whatever the order it was given in.
         let (first, then): (Vec<_>, Vec<_>) = overrides.iter().partition(|o| o.is_decisive());

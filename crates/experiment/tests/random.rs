@@ -69,18 +69,21 @@ prop_compose! {
         (partition, skew) in (partition(), skew()),
         (min_samples, redraw) in (2usize..1_000, any::<bool>()),
         (seed, new_clients) in (option::of(0u64..1 << 62), option::of(1usize..10)),
+        part in option::of((1u32..9, 9u32..1_000)),
         train_fraction in 0.01..0.5,
         validation_fraction in 0.1..0.5,
         augment in augment(),
     ) -> Data {
         let samples = samples.filter(|_| !matches!(partition, Partition::File { .. }));
+        let part = part.filter(|_| !matches!(partition, Partition::File { .. }));
+        let part = part.map(|(place, of)| format!("{place}/{of}").parse().unwrap());
         // Clients that are there already need not be counted.
         let counted = !matches!(partition, Partition::File { .. } | Partition::Natural);
         let clients = (counted || clients % 2 == 0).then_some(clients);
         let redraw = redraw && matches!(partition, Partition::Dirichlet { .. });
         let repair = if redraw { Repair::Redraw } else { Repair::Move };
         Data {
-            origin, samples, clients, new_clients, partition, skew, min_samples, repair, seed, train_fraction,
+            origin, part, samples, clients, new_clients, partition, skew, min_samples, repair, seed, train_fraction,
             validation_fraction, augment,
         }
     }

@@ -31,3 +31,4 @@ pub use comparison::{SpectralBands, SpectralComparison};
 pub use divergence::{Form, SpectralDivergence};
 pub use plan::{Length, Scope, Spectrum};
 pub use term::{SpectralPlans, SpectralTerm};
+pub use truncation::Band;

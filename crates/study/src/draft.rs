@@ -1,6 +1,6 @@
 //! An experiment before its last changes: what a study varies.
 
-use crate::StudyError;
+use crate::{StudyError, Tuned};
 use formant_experiment::{Experiment, ExperimentError, Override, choose_methods};
 use formant_methods::Zoo;
 use std::path::{Path, PathBuf};
@@ -26,6 +26,19 @@ impl Draft {
     /// An experiment that comes from no file.
     pub fn new(table: Table, zoo: &Zoo) -> Self {
         Self { table, changes: Vec::new(), file: None, zoo: zoo.clone() }
+    }
+
+    /// Says which file it comes from, for errors to name.
+    pub(crate) fn is_from(&mut self, path: &Path) {
+        self.file = Some(path.into());
+    }
+
+    /// Takes the winners of a tuning that were chosen for its methods where it stands. Changes that are there, and
+    /// those that come, go before them.
+    pub fn take(&mut self, tuned: &Tuned) -> Result<(), StudyError> {
+        let winners = tuned.of_experiment(&self.experiment(&[])?);
+        self.changes.splice(0..0, winners);
+        Ok(())
     }
 
     /// Keeps only these methods: labels of the experiment or names of the zoo. No names keep all.

@@ -212,6 +212,40 @@ pub enum StudyError {
         /// What there is.
         hint: String,
     },
+    /// A method that an experiment does not have.
+    #[error("unknown method `{name}`\nhint: {hint}")]
+    UnknownMethod {
+        /// As it was given.
+        name: String,
+        /// What there is.
+        hint: String,
+    },
+    /// A cell that is none.
+    #[error("`--cell {given}` is no cell\nhint: {hint}")]
+    Cell {
+        /// As it was given.
+        given: String,
+        /// What to write.
+        hint: String,
+    },
+    /// A space that cannot be searched.
+    #[error(
+        "{name}: {reason}\nhint: name the keys of each method, e.g. [tune.space.ditto] with lambda = {{ start = 1.0, times = 3.0 }} or lambda = [0.0, 0.1, 1.0]"
+    )]
+    Tune {
+        /// The experiment or preset.
+        name: String,
+        /// What is wrong.
+        reason: String,
+    },
+    /// A file of winners that cannot be read.
+    #[error("{path} is no file of winners: {reason}\nhint: `formant tune` writes them, as tuned.toml in its folder and with --write", path = path.display())]
+    BadTuned {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
     /// A change to what a preset varies.
     #[error(
         "`--set {key}`: {name} has a table for each of its values\nhint: choose some of them with --only {key}=VALUE"

@@ -80,7 +80,7 @@ impl Axis {
 }
 
 /// The parts between commas that stand outside brackets and quotes: lists are values too.
-fn split(values: &str) -> Vec<&str> {
+pub(crate) fn split(values: &str) -> Vec<&str> {
     let (mut depth, mut quote, mut from) = (0usize, None, 0);
     let mut parts = Vec::new();
     for (at, c) in values.char_indices() {

@@ -1,6 +1,7 @@
 //! Studies: questions that one run does not answer.
 //!
 //! A [`Sweep`] tries all combinations of a [`Grid`] on the validation split and [`rank`] puts them in order.
+//! A [`Tuning`] searches for the settings of every method with one budget, and says whether its winners are inside.
 //! A [`Speedup`] runs an experiment under both schedules and compares the time to a target accuracy
 //! ([`time_to_target`]). [`measure`] says how fast this machine trains each method, for the virtual clock.
 //! A [`Reproduction`] is one of the paper's tables or figures, made by a [`Preset`].
@@ -24,6 +25,7 @@ mod spectra;
 mod speedup;
 mod sweep;
 mod target;
+mod tune;
 
 pub use draft::Draft;
 pub use error::StudyError;
@@ -43,3 +45,4 @@ pub use spectra::{Control, Figures, Looked, MethodModels, Seen, Side, SpectraEff
 pub use speedup::{Comparison, Gain, Speedup};
 pub use sweep::{Job, Sweep};
 pub use target::{Reached, Targets, time_to_target};
+pub use tune::{Ending, Open, Search, TuneRequest, Tuned, Tuning, Why, Winner};

@@ -1,6 +1,6 @@
 //! Who watches a study.
 
-use crate::{Job, Part};
+use crate::{Job, Part, Winner};
 use formant_runtime::{Quiet, RunPlan};
 use std::time::Duration;
 
@@ -14,6 +14,10 @@ pub trait Observer {
     fn job_run(&self, _plan: &RunPlan) -> Box<dyn formant_runtime::Observer> {
         Box::new(Quiet)
     }
+    /// So many jobs, which could have been needed, are not.
+    fn jobs_spared(&self, _count: usize) {}
+    /// A search of a tuning has its winner.
+    fn search_done(&self, _winner: &Winner) {}
     /// So many samples of a run's data are read, of so many.
     fn data_read(&self, _done: usize, _total: usize) {}
     /// A run of a speed-up comparison or of a series was done before.

@@ -2,6 +2,8 @@
 
 use formant_numerics::Metric;
 use serde::{Deserialize, Serialize};
+use std::cmp::Ordering;
+use std::fmt;
 
 /// The score of one combination with one seed, one line of `results.jsonl`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -26,14 +28,26 @@ pub struct Score {
 }
 
 /// What a ranking goes by. A method without one of the models is ranked by the other.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Rank {
     /// The generic model.
     Gm,
     /// The personal models.
     Pm,
     /// The mean of the two.
+    #[default]
     Both,
+}
+
+impl fmt::Display for Rank {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Gm => "gm",
+            Self::Pm => "pm",
+            Self::Both => "both",
+        })
+    }
 }
 
 /// A combination over all its seeds.
@@ -72,17 +86,25 @@ pub fn rank(scores: &[Score], by: Rank) -> Vec<Ranked> {
         }
     }
     let mut ranking: Vec<Ranked> = groups.iter().map(|group| Ranked::over(group, by)).collect();
-    ranking.sort_by(|a, b| {
-        (a.failed > 0, a.score.is_none())
-            .cmp(&(b.failed > 0, b.score.is_none()))
-            .then(a.metric.order(a.score.unwrap_or(0.0), b.score.unwrap_or(0.0)))
-    });
+    ranking.sort_by(Ranked::order);
     ranking
 }
 
 impl Ranked {
+    /// Best first.
+    fn order(&self, other: &Self) -> Ordering {
+        (self.failed > 0, self.score.is_none())
+            .cmp(&(other.failed > 0, other.score.is_none()))
+            .then(self.metric.order(self.score.unwrap_or(0.0), other.score.unwrap_or(0.0)))
+    }
+
+    /// Whether it is better; equal ones are not.
+    pub(crate) fn beats(&self, other: &Self) -> bool {
+        self.order(other).is_lt()
+    }
+
     /// One setting over its seeds, of which there is one at least.
-    fn over(group: &[&Score], by: Rank) -> Self {
+    pub(crate) fn over(group: &[&Score], by: Rank) -> Self {
         let gm = mean(group.iter().map(|score| score.gm));
         let pm = mean(group.iter().map(|score| score.pm));
         let score = match (by, gm, pm) {

@@ -11,11 +11,13 @@ pub use calibration::Estimate;
 pub use catalogue::{PRESETS, Preset};
 pub use collection::{results_of, write_results};
 pub use part::Part;
+pub(crate) use part::{alone, data_place, same, shown};
 pub use preset::Scale;
+pub(crate) use preset::{Cell, File, flattened, flattened_below};
 pub use shard::Shard;
 
 use crate::divided::SharedData;
-use crate::{Observer, StudyError};
+use crate::{Observer, StudyError, Tuned};
 use formant_experiment::Override;
 use formant_methods::Zoo;
 use formant_report::results::Outcome;
@@ -38,6 +40,8 @@ pub struct Request {
     pub only: Vec<String>,
     /// Seeds in place of the preset's; none means those.
     pub seeds: Vec<i64>,
+    /// Settings in place of those that were chosen for the preset; none means those.
+    pub tuned: Option<Tuned>,
     /// What is laid over everything and changes no result, such as the number of threads.
     pub last: Vec<Override>,
 }

@@ -28,6 +28,12 @@ impl Results {
         Ok(Self { path, known, _lock: lock })
     }
 
+    /// What a folder holds, read while others may write to it; nothing if there is no folder.
+    pub(crate) fn peek(folder: &Path) -> Result<HashMap<String, Score>, StudyError> {
+        let path = folder.join(RESULTS_FILE);
+        if path.exists() { read(&path) } else { Ok(HashMap::new()) }
+    }
+
     /// The scores with these keys, if all of them are there.
     pub(crate) fn all(&self, keys: &[String]) -> Option<Vec<Score>> {
         keys.iter().map(|key| self.known.get(key).cloned()).collect()

@@ -113,7 +113,11 @@ impl Sweep {
 
 /// The changes of one job: no test image is seen, and no model is kept. (A sweep is after a setting; whoever
 /// wants the models runs that.)
-fn on_validation(combination: &[Override], seed: i64, last: &[Override]) -> Vec<Override> {
+pub(crate) fn on_validation(
+    combination: &[Override],
+    seed: i64,
+    last: &[Override],
+) -> Vec<Override> {
     let mut changes = combination.to_vec();
     changes.push(Override::new(&["evaluation", "split"], "validation"));
     changes.push(Override::new(&["seed"], seed));
@@ -139,7 +143,7 @@ impl Wiring {
 
 impl Job {
     /// What identifies a result, for each method. Threads do not change it, so they are no part.
-    fn keys(&self) -> Result<Vec<String>, StudyError> {
+    pub(crate) fn keys(&self) -> Result<Vec<String>, StudyError> {
         let mut identity = self.experiment.to_table();
         identity.remove("runtime");
         identity.remove("method");
@@ -151,7 +155,7 @@ impl Job {
     }
 
     /// Runs it; none if it was interrupted.
-    fn run(
+    pub(crate) fn run(
         &self,
         out: &Path,
         data: &mut SharedData,

@@ -10,7 +10,7 @@ use std::sync::atomic::AtomicBool;
 
 fn request(name: &str, scale: Scale) -> Request {
     let (set, only, seeds, last) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-    Request { name: name.into(), scale, data_dir: None, set, only, seeds, last }
+    Request { name: name.into(), scale, data_dir: None, set, only, seeds, tuned: None, last }
 }
 
 #[test]

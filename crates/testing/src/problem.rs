@@ -44,6 +44,7 @@ static FEDERATION: LazyLock<Federation> = LazyLock::new(|| {
     let plan = PartitionPlan {
         clients: Some(5),
         partition: Partition::Dirichlet { alpha: 0.5 },
+        part: None,
         samples: Some(150),
         min_samples: 12,
         repair: Repair::Move,

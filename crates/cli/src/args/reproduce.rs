@@ -43,6 +43,9 @@ pub(crate) struct ReproduceArgs {
     /// kept apart (repeatable)
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub(crate) set: Vec<String>,
+    /// Take the settings that `formant tune` wrote into this file, in place of the preset's own
+    #[arg(long, value_name = "FILE.toml")]
+    pub(crate) tuned: Option<PathBuf>,
     /// Seeds in place of the preset's
     #[arg(long, value_delimiter = ',', value_name = "S1,S2,…", value_parser = super::seed())]
     pub(crate) seeds: Vec<i64>,

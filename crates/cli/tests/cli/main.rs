@@ -34,4 +34,5 @@ mod sweeps;
 mod tables;
 mod taking;
 mod terminal;
+mod tunings;
 mod workshop;

@@ -30,6 +30,7 @@ fn plan(clients: usize, partition: Partition) -> PartitionPlan {
     PartitionPlan {
         clients: Some(clients),
         partition,
+        part: None,
         samples: None,
         min_samples: 1,
         repair: Repair::Move,

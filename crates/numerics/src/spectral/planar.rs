@@ -50,7 +50,8 @@ impl PlanarDivergence {
         }
         let memory = planes.memory();
         let is_plain = form == Form::Complex && kept.iter().flatten().all(|kept| *kept == 1.0);
-        let (found, bins) = (Teacher::Parameters(teacher.to_vec()), Vec::new());
+        let anchor = teacher[planes.range.clone()].to_vec();
+        let (found, bins) = (Teacher::Parameters(anchor), Vec::new());
         let mut term = Self { planes, form, kept, teacher: found, bins, memory };
         if !is_plain {
             term.transform_teacher(teacher);
@@ -115,7 +116,7 @@ impl PlanarDivergence {
     fn measured(&self, logs: &[f32]) -> Sums {
         let mut sums = Sums::default();
         for ((z, kept), log) in self.with_kept().zip(logs) {
-            if let Some((p, ratio)) = compared(z, *log) {
+            if let Some((p, ratio)) = compared(*z, *log) {
                 let p = f64::from(kept * p);
                 sums.total += p;
                 sums.along += p * f64::from(ratio);
@@ -139,7 +140,7 @@ impl PlanarDivergence {
         self.synthesise(gradient, |bins, kept, at| {
             for ((z, kept), log) in bins.iter_mut().zip(kept).zip(&logs[at..]) {
                 let factor =
-                    compared(z, *log).map_or(0.0, |(p, ratio)| kept * scale * (ratio + shift) / p);
+                    compared(*z, *log).map_or(0.0, |(p, ratio)| kept * scale * (ratio + shift) / p);
                 *z *= factor;
             }
         });
@@ -163,7 +164,7 @@ impl PlanarDivergence {
 }
 
 /// `|z|` and `log(|z|/q)`; nothing where `z` is zero: `0 log 0 = 0`, and it has no phase.
-fn compared(z: &Complex32, log: f32) -> Option<(f32, f32)> {
+fn compared(z: Complex32, log: f32) -> Option<(f32, f32)> {
     let square = z.norm_sqr();
     (square >= f32::MIN_POSITIVE).then(|| (square.sqrt(), 0.5 * ln(square) - log))
 }
@@ -193,7 +194,11 @@ impl Differentiable for PlanarDivergence {
         let none = Teacher::Parameters(Vec::new());
         let teacher = core::mem::replace(&mut self.teacher, none);
         let value = match &teacher {
-            Teacher::Parameters(anchor) => Proximal { anchor }.add(weight, w, gradient),
+            Teacher::Parameters(anchor) => {
+                let own = self.planes.range.clone();
+                let (w, gradient) = (&w[own.clone()], &mut gradient[own]);
+                Proximal { anchor }.add(weight, w, gradient)
+            }
             Teacher::Magnitudes { logs, total } => {
                 self.transform(w);
                 self.by_magnitudes(weight, logs, *total, gradient)

@@ -4,6 +4,7 @@
 //! a small radial frequency: `(k/R)² + (l/C)²` with `k` and `l` counted from the nearer end.
 
 use crate::{Layout, Part, Tensor};
+use core::ops::Range;
 use realfft::num_complex::Complex;
 use rustfft::{Fft, FftNum, FftPlanner};
 use std::sync::Arc;
@@ -36,6 +37,8 @@ pub(super) struct Sheet<T> {
 /// All planes of a part of a layout.
 pub(super) struct Planes<T> {
     pub(super) sheets: Vec<Sheet<T>>,
+    /// The parameters that are transformed.
+    pub(super) range: Range<usize>,
     /// Numbers of the largest plane, and what a transform needs besides.
     largest: usize,
     scratch: usize,
@@ -55,6 +58,7 @@ impl<T: FftNum> Planes<T> {
         let sheets: Vec<Sheet<T>> =
             tensors.map(|tensor| Sheet::new(tensor, across, &mut planner)).collect();
         Self {
+            range: layout.range(part),
             largest: sheets.iter().map(Sheet::entries).max().unwrap_or(0),
             scratch: sheets.iter().map(Sheet::scratch).max().unwrap_or(0),
             sheets,

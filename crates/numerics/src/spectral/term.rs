@@ -3,9 +3,9 @@
 use super::planar::PlanarDivergence;
 use super::planes::{Across, Planes};
 use super::singular::{Matrix, SingularDivergence};
-use super::truncation::kept_entries;
+use super::truncation::{Band, kept_entries};
 use super::{Form, Length, Scope, SpectralDivergence, Spectrum};
-use crate::{Differentiable, Layout, NumericsError, Part};
+use crate::{Differentiable, Layout, NumericsError, Part, Rng, Stream};
 use std::sync::Arc;
 
 /// What a worker plans once for all terms over one scope.
@@ -34,8 +34,8 @@ impl SpectralPlans {
     pub fn new(layout: &Layout, part: Part, scope: Scope, length: Length) -> Self {
         let planes = |across| Plans::Planes(Arc::new(Planes::new(layout, part, across)));
         Self(match scope {
-            Scope::Flat | Scope::PerLayer => {
-                Plans::Lines(Arc::new(Spectrum::new(layout, scope, length)))
+            Scope::Flat | Scope::PerLayer | Scope::Plain => {
+                Plans::Lines(Arc::new(Spectrum::of_part(layout, part, scope, length)))
             }
             Scope::TwoD => planes(Across::Units),
             Scope::Kernel => planes(Across::Kernels),
@@ -43,23 +43,21 @@ impl SpectralPlans {
         })
     }
 
-    /// The term towards a teacher, over the lowest `⌈τN⌉` entries of every spectrum.
+    /// The term towards a teacher, over `⌈τN⌉` entries of every spectrum.
     pub fn term(
         &self,
         form: Form,
         tau: f64,
+        band: Band,
         teacher: &[f32],
     ) -> Result<SpectralTerm, NumericsError> {
-        let mut choose = |n: usize| {
-            let kept = kept_entries(tau, n);
-            (0..n).map(|rank| rank < kept).collect::<Vec<bool>>()
-        };
+        let mut choose = |n: usize| chosen(n, tau, band);
         if !(tau > 0.0 && tau <= 1.0) {
             return Err(NumericsError::Truncation { tau });
         }
         Ok(SpectralTerm(match &self.0 {
             Plans::Lines(plans) => {
-                Term::Lines(SpectralDivergence::new(plans.clone(), form, tau, teacher)?)
+                Term::Lines(SpectralDivergence::in_band(plans.clone(), form, tau, band, teacher)?)
             }
             Plans::Planes(planes) => {
                 Term::Planes(PlanarDivergence::new(planes.clone(), form, &mut choose, teacher))
@@ -70,6 +68,22 @@ impl SpectralPlans {
             }
         }))
     }
+}
+
+/// Which of `n` entries, from the lowest to the highest, a band keeps.
+fn chosen(n: usize, tau: f64, band: Band) -> Vec<bool> {
+    let kept = kept_entries(tau, n);
+    let mut ranks: Vec<usize> = (0..n).collect();
+    match band {
+        Band::Low => {}
+        Band::High => ranks.reverse(),
+        Band::Random(number) => {
+            Rng::new(u64::from(number), Stream::Band, n as u64, 0).shuffle(&mut ranks);
+        }
+    }
+    let mut found = vec![false; n];
+    ranks[..kept].iter().for_each(|rank| found[*rank] = true);
+    found
 }
 
 /// `D(ŝ(w) ‖ ŝ(teacher))` as a term of an objective in `w`.

@@ -26,6 +26,8 @@ pub(super) enum Size {
     Matrix(Dimensions),
     /// `N`.
     Library(usize),
+    /// `N`, which are left as they are.
+    Plain(usize),
 }
 
 enum Engine {
@@ -33,6 +35,8 @@ enum Engine {
     Library { forward: Arc<dyn RealToComplex<f32>>, inverse: Arc<dyn ComplexToReal<f32>> },
     /// Long vectors of a suitable length.
     Matrix(Box<Matrix>),
+    /// None.
+    Plain,
 }
 
 /// Working memory for a list of transforms.
@@ -41,7 +45,7 @@ pub(super) struct Memory {
     /// Spectra of matrix transforms.
     blocks: Vec<Bins>,
     columns: Vec<Bins>,
-    /// Spectra of the library's transforms.
+    /// Spectra of the library's transforms, and what has none.
     lines: Vec<Complex32>,
     real: Vec<f32>,
     scratch: Vec<Complex32>,
@@ -90,6 +94,11 @@ impl Transform {
                 let order = Order::Natural { len };
                 Self { range, len, order, engine: Engine::Library { forward, inverse }, place }
             }
+            Size::Plain(len) => {
+                let place = memory.lines..memory.lines + len;
+                memory.lines = place.end;
+                Self { range, len, order: Order::Plain { len }, engine: Engine::Plain, place }
+            }
         }
     }
 
@@ -103,6 +112,11 @@ impl Transform {
         self.len
     }
 
+    /// `Σ|z|² / Σw²`: `N` (Parseval).
+    pub(super) fn gain(&self) -> f64 {
+        if matches!(self.engine, Engine::Plain) { 1.0 } else { self.len as f64 }
+    }
+
     /// Transforms parameters and visits what is kept.
     pub(super) fn analyse(
         &self,
@@ -113,9 +127,9 @@ impl Transform {
     ) {
         let w = &w[self.range.clone()];
         match &self.engine {
-            Engine::Library { .. } => {
-                self.library_forward(w, memory);
-                self.library_visit(&mut memory.lines[self.place.clone()], kept, visit);
+            Engine::Library { .. } | Engine::Plain => {
+                self.line_forward(w, memory);
+                self.line_visit(&mut memory.lines[self.place.clone()], kept, visit);
             }
             Engine::Matrix(matrix) => {
                 let blocks = &mut memory.blocks[self.place.clone()];
@@ -140,9 +154,9 @@ impl Transform {
     ) {
         let gradient = &mut gradient[self.range.clone()];
         match &self.engine {
-            Engine::Library { .. } => {
-                self.library_visit(&mut memory.lines[self.place.clone()], kept, visit);
-                self.library_back(memory, kept, gradient);
+            Engine::Library { .. } | Engine::Plain => {
+                self.line_visit(&mut memory.lines[self.place.clone()], kept, visit);
+                self.line_back(memory, kept, gradient);
             }
             Engine::Matrix(matrix) => {
                 let blocks = &mut memory.blocks[self.place.clone()];
@@ -168,8 +182,8 @@ impl Transform {
         mut visit: impl Visit,
     ) {
         match &self.engine {
-            Engine::Library { .. } => {
-                self.library_forward(&w[self.range.clone()], memory);
+            Engine::Library { .. } | Engine::Plain => {
+                self.line_forward(&w[self.range.clone()], memory);
                 self.synthesise(memory, kept, gradient, visit);
             }
             Engine::Matrix(matrix) => {
@@ -221,19 +235,22 @@ impl Transform {
         }
     }
 
-    fn library_forward(&self, w: &[f32], memory: &mut Memory) {
-        let Engine::Library { forward, .. } = &self.engine else { return };
+    fn line_forward(&self, w: &[f32], memory: &mut Memory) {
+        let lines = &mut memory.lines[self.place.clone()];
+        let Engine::Library { forward, .. } = &self.engine else {
+            lines.iter_mut().zip(w).for_each(|(z, w)| *z = Complex32::new(*w, 0.0));
+            return;
+        };
         // The library uses its input as working memory.
         let real = &mut memory.real[..self.len];
         real[..w.len()].copy_from_slice(w);
         real[w.len()..].fill(0.0);
-        let lines = &mut memory.lines[self.place.clone()];
         let outcome = forward.process_with_scratch(real, lines, &mut memory.scratch);
         debug_assert!(outcome.is_ok(), "the lengths are the plan's own");
     }
 
-    /// Visits the library's bins, a piece at a time, as blocks.
-    fn library_visit(&self, lines: &mut [Complex32], kept: &Kept, mut visit: impl Visit) {
+    /// Visits bins that stand in a line, a piece at a time, as blocks.
+    fn line_visit(&self, lines: &mut [Complex32], kept: &Kept, mut visit: impl Visit) {
         let mut piece = [Bins::default(); PIECE];
         let mut at = 0;
         let batches = kept.batches(&self.order, 0);
@@ -261,13 +278,16 @@ impl Transform {
         }
     }
 
-    fn library_back(&self, memory: &mut Memory, kept: &Kept, gradient: &mut [f32]) {
-        let Engine::Library { inverse, .. } = &self.engine else { return };
+    fn line_back(&self, memory: &mut Memory, kept: &Kept, gradient: &mut [f32]) {
         let lines = &mut memory.lines[self.place.clone()];
         for gap in kept.gaps() {
             let end = lines.len().min(LANES * gap.end);
             lines[(LANES * gap.start).min(end)..end].fill(Complex32::default());
         }
+        let Engine::Library { inverse, .. } = &self.engine else {
+            gradient.iter_mut().zip(lines).for_each(|(g, a)| *g += a.re);
+            return;
+        };
         // Its exponent has the other sign, and it counts a bin's mirror image by itself.
         for z in lines.iter_mut() {
             *z = Complex32::new(0.5 * z.re, -0.5 * z.im);

@@ -25,7 +25,13 @@ impl Results {
                 format!("Seed {seed} alone: no figure for noise.")
             } else {
                 let list: Vec<String> = seeds.iter().map(ToString::to_string).collect();
-                format!("Mean ± standard deviation over the seeds {}.", list.join(", "))
+                // What ± and intervals cover depends on it.
+                let own = if runs().all(|run| run.division.is_none()) {
+                    ", each with a division of its own"
+                } else {
+                    ""
+                };
+                format!("Mean ± standard deviation over the seeds {}{own}.", list.join(", "))
             });
         }
         if [Form::Methods, Form::Clock, Form::Newcomers].contains(&self.form) {

@@ -1,7 +1,7 @@
 //! The presets that are part of the program.
 
 use super::preset::{File, Scale};
-use crate::StudyError;
+use crate::{StudyError, Tuned};
 use formant_data::CatalogueEntry;
 use formant_methods::schema::suggest;
 use std::path::Path;
@@ -12,29 +12,37 @@ pub struct Preset {
     /// What it is called.
     pub name: &'static str,
     text: &'static str,
+    /// What `formant tune` chose for it.
+    tuned: &'static str,
 }
 
-macro_rules! presets {
-    ($($name:literal),* $(,)?) => {
-        &[$(Preset {
+/// A preset with its file; behind `tuned`, the settings that were chosen for it are a file too.
+macro_rules! preset {
+    ($name:literal) => {
+        preset!($name, tuned "")
+    };
+    ($name:literal, tuned $tuned:expr) => {
+        Preset {
             name: $name,
             text: include_str!(concat!("../../../../experiments/", $name, ".toml")),
-        }),*]
+            tuned: $tuned,
+        }
     };
 }
 
 /// All of them, in the paper's order.
-pub const PRESETS: &[Preset] = presets![
-    "cifar10",
-    "cifar100",
-    "inat",
-    "communication",
-    "ablation",
-    "new-clients",
-    "participation",
-    "asynchronous",
-    "sensitivity",
-    "cost",
+pub const PRESETS: &[Preset] = &[
+    preset!("cifar10"),
+    preset!("cifar100"),
+    preset!("inat"),
+    preset!("communication"),
+    preset!("ablation"),
+    preset!("new-clients"),
+    preset!("participation"),
+    preset!("asynchronous"),
+    preset!("sensitivity"),
+    preset!("cost"),
+    preset!("duel", tuned include_str!("../../../../experiments/tuned/duel.toml")),
 ];
 
 impl Preset {
@@ -51,8 +59,13 @@ impl Preset {
         self.text
     }
 
-    pub(super) fn file(&self) -> Result<File, StudyError> {
-        File::parse(self.name, self.text)
+    pub(crate) fn file(&self) -> Result<File, StudyError> {
+        let mut file = File::parse(self.name, self.text)?;
+        file.tuned = Tuned::parse(self.tuned).map_err(|reason| {
+            let name = format!("tuned/{}", self.name);
+            StudyError::Preset { name, reason }
+        })?;
+        Ok(file)
     }
 
     /// What of the paper it is about, such as `Table 1`.

@@ -68,13 +68,23 @@ pub(super) fn all(request: &Request, preset: &File, zoo: &Zoo) -> Result<Vec<Par
         }
         changes.push(Override::parse(text)?);
     }
-    changes.extend(data_changes(request, preset));
+    changes.extend(data_place(
+        request.names_data(),
+        request.data_dir.as_deref(),
+        preset.folder.as_deref(),
+    ));
     changes.push(Override::new(&["name"], format!("{} ({})", preset.name, request.scale)));
     changes.push(Override::new(&["runtime", "keep"], "none"));
     changes.extend_from_slice(&request.last);
     let draft = preset.draft(request.scale, zoo);
-    let cells = preset.cells(request.scale)?;
+    let mut cells = preset.cells(request.scale)?;
     let first = draft.experiment(&[&cells[0].changes[..], &changes].concat())?;
+    let tuned = request.tuned.as_ref().unwrap_or(&preset.tuned);
+    let labels: Vec<String> = first.methods.iter().map(|method| method.label.clone()).collect();
+    for cell in &mut cells {
+        let winners = tuned.in_cell(&cell.values, request.scale, &labels);
+        cell.changes.extend(winners);
+    }
     let chosen = Chosen::of(request, preset, &cells, &first)?;
     let own = preset.size(request.scale).seeds.clone();
     let seeds = if request.seeds.is_empty() { own } else { request.seeds.clone() };
@@ -118,21 +128,24 @@ pub(super) fn all(request: &Request, preset: &File, zoo: &Zoo) -> Result<Vec<Par
     Ok(parts)
 }
 
-/// Where the data are.
-fn data_changes(request: &Request, preset: &File) -> Option<Override> {
+/// Where the data are, unless somebody has named others.
+pub(crate) fn data_place(
+    is_named: bool,
+    data_dir: Option<&Path>,
+    folder: Option<&str>,
+) -> Option<Override> {
     let dir = || {
-        let dir = formant_data::data_dir(request.data_dir.as_deref());
+        let dir = formant_data::data_dir(data_dir);
         std::path::absolute(&dir).unwrap_or(dir)
     };
-    match &preset.folder {
+    match folder {
         // Whoever names other data means those.
-        _ if request.names_data() => None,
-        Some(folder) => {
+        Some(folder) if !is_named => {
             let source = dir().join(folder).display().to_string();
             Some(Override::new(&["data", "source"], source))
         }
-        None => {
-            request.data_dir.as_ref()?;
+        _ => {
+            data_dir?;
             Some(Override::new(&["data", "dir"], dir().display().to_string()))
         }
     }
@@ -212,7 +225,7 @@ impl<'c> Chosen<'c> {
     }
 }
 
-fn shown(value: &Json) -> String {
+pub(crate) fn shown(value: &Json) -> String {
     match value {
         Json::String(text) => text.clone(),
         Json::Number(number) => {
@@ -223,14 +236,18 @@ fn shown(value: &Json) -> String {
 }
 
 /// Whether a word of the command line is a value: `1` is `1.0`.
-fn same(given: &str, value: &str) -> bool {
+pub(crate) fn same(given: &str, value: &str) -> bool {
     given == value
         || given.parse::<f64>().ok().zip(value.parse::<f64>().ok()).is_some_and(|(a, b)| a == b)
 }
 
 /// An experiment with one of its methods alone. It is resolved before, so that changes for other methods
 /// find theirs.
-fn alone(whole: &Experiment, label: Option<&str>, zoo: &Zoo) -> Result<Experiment, StudyError> {
+pub(crate) fn alone(
+    whole: &Experiment,
+    label: Option<&str>,
+    zoo: &Zoo,
+) -> Result<Experiment, StudyError> {
     let Some(label) = label else { return Ok(whole.clone()) };
     let mut table = whole.to_table();
     if let Some(Value::Array(methods)) = table.get_mut("method") {

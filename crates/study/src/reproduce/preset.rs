@@ -1,17 +1,18 @@
 //! The file of a preset: one experiment in two sizes, what it varies, and the paper's figures.
 
-use crate::{Draft, StudyError};
+use crate::tune::Rules;
+use crate::{Draft, StudyError, Tuned};
 use formant_experiment::Override;
 use formant_methods::Zoo;
 use formant_report::results::{Axis, Form, Open, Published};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 use std::collections::BTreeMap;
 use std::fmt;
 use toml::{Table, Value};
 
 /// The sizes that every preset has.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Scale {
     /// Small enough for a desk: two cores and half an hour.
@@ -32,10 +33,10 @@ impl fmt::Display for Scale {
 /// What a file says.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub(super) struct File {
+pub(crate) struct File {
     /// The preset's name, which the file does not repeat.
     #[serde(skip)]
-    pub(super) name: String,
+    pub(crate) name: String,
     pub(super) title: String,
     /// What of the paper it is about.
     pub(super) of_the_paper: String,
@@ -46,13 +47,19 @@ pub(super) struct File {
     pub(super) vary: Vary,
     /// The data are this folder of the folder of datasets.
     #[serde(default)]
-    pub(super) folder: Option<String>,
+    pub(crate) folder: Option<String>,
     /// The experiment that both sizes change.
     pub(super) experiment: Table,
     pub(super) desk: Size,
     pub(super) paper: Size,
     #[serde(default)]
     axis: Vec<AxisEntry>,
+    /// How hyper-parameters are chosen.
+    #[serde(default)]
+    pub(crate) tune: Option<Rules>,
+    /// Those that were chosen, from a file of their own.
+    #[serde(skip)]
+    pub(super) tuned: Tuned,
     /// What the paper does not give.
     #[serde(default)]
     open: Vec<OpenEntry>,
@@ -121,13 +128,13 @@ struct OpenEntry {
 
 /// One place of a table: values of axes, and the changes that they mean.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Cell {
-    pub(super) values: BTreeMap<String, Json>,
-    pub(super) changes: Vec<Override>,
+pub(crate) struct Cell {
+    pub(crate) values: BTreeMap<String, Json>,
+    pub(crate) changes: Vec<Override>,
 }
 
 impl File {
-    pub(super) fn parse(name: &str, text: &str) -> Result<Self, StudyError> {
+    pub(crate) fn parse(name: &str, text: &str) -> Result<Self, StudyError> {
         let wrong = |reason: String| StudyError::Preset { name: name.into(), reason };
         let mut file: Self = toml::from_str(text).map_err(|error| wrong(error.to_string()))?;
         name.clone_into(&mut file.name);
@@ -167,7 +174,7 @@ impl File {
     }
 
     /// The experiment of a size, still without the values of a cell.
-    pub(super) fn draft(&self, scale: Scale, zoo: &Zoo) -> Draft {
+    pub(crate) fn draft(&self, scale: Scale, zoo: &Zoo) -> Draft {
         let mut draft = Draft::new(self.experiment.clone(), zoo);
         for change in flattened(&self.size(scale).set) {
             draft.change(change);
@@ -175,13 +182,13 @@ impl File {
         draft
     }
 
-    pub(super) fn axes(&self) -> Vec<Axis> {
+    pub(crate) fn axes(&self) -> Vec<Axis> {
         let axis = |axis: &AxisEntry| Axis { key: axis.key.clone(), symbol: axis.symbol.clone() };
         self.axis.iter().map(axis).collect()
     }
 
     /// All cells; the last axis varies fastest.
-    pub(super) fn cells(&self, scale: Scale) -> Result<Vec<Cell>, StudyError> {
+    pub(crate) fn cells(&self, scale: Scale) -> Result<Vec<Cell>, StudyError> {
         if self.vary == Vary::OneAtATime {
             let mut cells = Vec::new();
             for axis in &self.axis {
@@ -285,13 +292,21 @@ pub(super) fn written(value: &Value) -> String {
 }
 
 /// Changes written as nested tables: `data.alpha = 0.1` is the change that `--set data.alpha=0.1` is.
-fn flattened(table: &Table) -> Vec<Override> {
-    fn walk<'t>(table: &'t Table, path: &mut Vec<&'t str>, found: &mut Vec<Override>) {
+pub(crate) fn flattened(table: &Table) -> Vec<Override> {
+    let change = |(path, value): (Vec<String>, Value)| {
+        Override::new(&path.iter().map(String::as_str).collect::<Vec<_>>(), value)
+    };
+    flattened_below(table).into_iter().map(change).collect()
+}
+
+/// The leaves of nested tables with their paths.
+pub(crate) fn flattened_below(table: &Table) -> Vec<(Vec<String>, Value)> {
+    fn walk(table: &Table, path: &mut Vec<String>, found: &mut Vec<(Vec<String>, Value)>) {
         for (key, value) in table {
-            path.push(key);
+            path.push(key.clone());
             match value {
                 Value::Table(inner) => walk(inner, path, found),
-                leaf => found.push(Override::new(path, leaf.clone())),
+                leaf => found.push((path.clone(), leaf.clone())),
             }
             path.pop();
         }

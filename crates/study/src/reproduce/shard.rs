@@ -35,7 +35,7 @@ impl Shard {
 
     /// The places of this shard's parts. Every process that knows the works comes to the same answer, so
     /// shards need not talk to each other: the heaviest part goes to the shard that has least to do.
-    pub(super) fn of(self, works: &[f64]) -> Vec<usize> {
+    pub(crate) fn of(self, works: &[f64]) -> Vec<usize> {
         let mut order: Vec<usize> = (0..works.len()).collect();
         order.sort_by(|a, b| works[*b].total_cmp(&works[*a]).then(a.cmp(b)));
         let mut loads = vec![0.0; self.of];

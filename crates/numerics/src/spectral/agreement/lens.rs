@@ -142,7 +142,7 @@ impl AgreementLens {
         }
         let entries =
             Entries { student: self.coefficients(student), teacher: self.coefficients(teacher) };
-        SpectralPair::fourier(entries, self.counts.clone())
+        SpectralPair::fourier(&entries, &self.counts)
     }
 
     /// Orthonormal coefficients, in the order of the bands.
@@ -165,7 +165,9 @@ impl AgreementLens {
                         let own;
                         (own, rest) = rest.split_at_mut(sheet.entries());
                         sheet.forward(plane, |i| f64::from(w[i]), &mut memory, own);
-                        own.iter_mut().for_each(|z| *z *= scale);
+                        for z in own {
+                            *z *= scale;
+                        }
                     }
                 }
             }
@@ -183,6 +185,8 @@ impl Line {
             found.fill(Complex::new(f64::NAN, f64::NAN));
         }
         let scale = 1.0 / (self.range.len() as f64).sqrt();
-        found.iter_mut().for_each(|z| *z *= scale);
+        for z in found {
+            *z *= scale;
+        }
     }
 }

@@ -60,12 +60,12 @@ pub(super) struct Triplets<'a> {
 const FLOOR: f64 = 1e-30;
 
 impl SpectralPair {
-    pub(super) fn fourier(entries: Entries, counts: Vec<f64>) -> Self {
+    pub(super) fn fourier(entries: &Entries, counts: &[f64]) -> Self {
         let both = || entries.student.iter().zip(&entries.teacher);
         let magnitudes = both().zip(counts).map(|((a, b), count)| Magnitudes {
             student: a.norm(),
             teacher: b.norm(),
-            count,
+            count: *count,
         });
         let products = both().map(|(a, b)| a.re * b.re + a.im * b.im);
         Self { products: Products::Fourier(products.collect()), magnitudes: magnitudes.collect() }
@@ -113,7 +113,9 @@ impl SpectralPair {
             }
         }
         let mut all = Sums::default();
-        sums.iter().for_each(|band| all.join(band));
+        for band in &sums {
+            all.join(band);
+        }
         if let Products::Singular(matrices) = &self.products {
             // Across bands too.
             all.product =

@@ -22,7 +22,9 @@ fn draw(d: usize, client: u64) -> Vec<f32> {
 }
 
 fn term(layout: &Layout, scope: Scope, form: Form, tau: f64, v: &[f32]) -> SpectralTerm {
-    SpectralPlans::new(layout, Part::All, scope, Length::Exact).term(form, tau, v).unwrap()
+    SpectralPlans::new(layout, Part::All, scope, Length::Exact)
+        .term(form, tau, Band::Low, v)
+        .unwrap()
 }
 
 /// The planes of the layout above, as lists of places: by hand.
@@ -187,10 +189,32 @@ fn singular_values_do_not_see_an_order_of_units() {
 fn singular_values_have_no_phase_and_shares_have_bounds() {
     let (layout, v) = (layout(), draw(65, 1));
     let plans = SpectralPlans::new(&layout, Part::All, Scope::Singular, Length::Exact);
-    let said = plans.term(Form::Complex, 1.0, &v).unwrap_err().to_string();
+    let said = plans.term(Form::Complex, 1.0, Band::Low, &v).unwrap_err().to_string();
     assert!(said.contains("scope") && said.contains("form"), "{said}");
     for scope in SCOPES {
         let plans = SpectralPlans::new(&layout, Part::All, scope, Length::Exact);
-        assert!(plans.term(Form::Normalized, 0.0, &v).is_err());
+        assert!(plans.term(Form::Normalized, 0.0, Band::Low, &v).is_err());
+    }
+}
+
+#[test]
+fn bands_have_one_size_and_parts_leave_the_rest_alone() {
+    assert_eq!(chosen(4, 0.5, Band::Low), [true, true, false, false]);
+    assert_eq!(chosen(4, 0.5, Band::High), [false, false, true, true]);
+    let random = chosen(100, 0.3, Band::Random(1));
+    assert_eq!(random.iter().filter(|kept| **kept).count(), 30);
+    assert_eq!(random, chosen(100, 0.3, Band::Random(1)));
+    assert_ne!(random, chosen(100, 0.3, Band::Random(2)));
+    let (layout, w, v) = (layout(), draw(65, 5), draw(65, 6));
+    for scope in SCOPES {
+        let body = SpectralPlans::new(&layout, Part::Body, scope, Length::Exact);
+        for form in FORMS.into_iter().filter(|f| (scope, *f) != (Scope::Singular, Form::Complex)) {
+            for tau in [0.4, 1.0] {
+                let mut gradient = vec![0.0; 65];
+                body.term(form, tau, Band::High, &v).unwrap().add(1.0, &w, &mut gradient);
+                let (body, head) = gradient.split_at(45);
+                assert!(body.iter().any(|g| *g != 0.0) && head.iter().all(|g| *g == 0.0));
+            }
+        }
     }
 }
