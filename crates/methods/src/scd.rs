@@ -165,7 +165,7 @@ impl Averaging for Scd {
         match self.head {
             GenericHead::Shared => local.train(&mut w_g, training)?,
             GenericHead::Frozen => {
-                local.train(&mut w_g, Training { part: Part::Body, ..training })?
+                local.train(&mut w_g, Training { part: Part::Body, ..training })?;
             }
             GenericHead::Balanced => {
                 let shift = balanced_shift(1.0, MIN_COUNT, &local.label_counts());
