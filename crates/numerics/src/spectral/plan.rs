@@ -1,6 +1,6 @@
 //! Fourier plans for a layout: which parameters are transformed together, and at which length.
 
-use super::fft::{shape, smooth};
+use super::fft::{grid, shape, smooth};
 use super::transform::{Memory, Size, Sizes, Transform};
 use super::truncation::{Band, Kept};
 use crate::{Layout, NumericsError, Part};
@@ -40,7 +40,7 @@ impl Scope {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
 #[serde(rename_all = "kebab-case")]
 pub enum Length {
-    /// `d`: the paper's. Slow where `d` has a large prime factor, as it usually has.
+    /// `d`: the paper's. A long vector is resampled to a length that is quick; its frequencies stay what they are.
     #[default]
     Exact,
     /// `N ≥ d`, the next length that is quick: zeros are appended, which samples the same spectrum
@@ -92,7 +92,7 @@ impl Spectrum {
                 (Some(matrix), _) if matrix.len() == d => Size::Matrix(matrix),
                 (Some(matrix), Length::Fast) => Size::Matrix(matrix),
                 (None, Length::Fast) => Size::Library(smooth(d)),
-                (_, Length::Exact) => Size::Library(d),
+                (_, Length::Exact) => grid(d).map_or(Size::Library(d), Size::Resampled),
             };
             Transform::new(range, size, &mut planner, &mut sizes)
         };

@@ -1,6 +1,6 @@
 //! One transform of a stretch of parameters and its inverse, by the algorithm that suits its length.
 
-use super::fft::{Bins, Dimensions, LANES, Lanes, Matrix};
+use super::fft::{Bins, Dimensions, LANES, Lanes, Matrix, Resampling};
 use super::truncation::{Kept, Order, PIECE};
 use core::ops::Range;
 use realfft::num_complex::Complex32;
@@ -24,6 +24,8 @@ pub(super) struct Transform {
 pub(super) enum Size {
     /// `N = R·C`.
     Matrix(Dimensions),
+    /// As many numbers as there are parameters, by way of a matrix that is larger.
+    Resampled(Dimensions),
     /// `N`.
     Library(usize),
     /// `N`, which are left as they are.
@@ -33,8 +35,8 @@ pub(super) enum Size {
 enum Engine {
     /// Any length. Its algorithm depends on the machine's instruction set, and so do the last bits.
     Library { forward: Arc<dyn RealToComplex<f32>>, inverse: Arc<dyn ComplexToReal<f32>> },
-    /// Long vectors of a suitable length.
-    Matrix(Box<Matrix>),
+    /// Long vectors of a suitable length, or resampled to one.
+    Matrix(Box<Matrix>, Option<Box<Resampling>>),
     /// None.
     Plain,
 }
@@ -45,6 +47,8 @@ pub(super) struct Memory {
     /// Spectra of matrix transforms.
     blocks: Vec<Bins>,
     columns: Vec<Bins>,
+    /// What is resampled.
+    eighths: Vec<Lanes>,
     /// Spectra of the library's transforms, and what has none.
     lines: Vec<Complex32>,
     real: Vec<f32>,
@@ -66,20 +70,23 @@ impl Transform {
         memory: &mut Sizes,
     ) -> Self {
         match size {
-            Size::Matrix(dimensions) => {
+            Size::Matrix(dimensions) | Size::Resampled(dimensions) => {
                 let matrix = Matrix::new(dimensions);
+                let (grid, frequencies) = (matrix.len(), matrix.frequencies());
+                let is_resampled = matches!(size, Size::Resampled(_));
+                let len = if is_resampled { range.len() } else { grid };
+                let resampling =
+                    is_resampled.then(|| Resampling::new(len, dimensions, &frequencies));
+                let eighths = resampling.as_ref().map_or(0, Resampling::eighths);
+                memory.eighths = memory.eighths.max(eighths);
                 let place = memory.blocks..memory.blocks + matrix.blocks();
                 memory.blocks = place.end;
                 memory.columns = memory.columns.max(matrix.scratch());
                 Self {
                     range,
-                    len: matrix.len(),
-                    order: Order::Matrix {
-                        len: matrix.len(),
-                        rows: matrix.rows(),
-                        frequencies: matrix.frequencies(),
-                    },
-                    engine: Engine::Matrix(Box::new(matrix)),
+                    len,
+                    order: Order::Matrix { len, grid, rows: matrix.rows(), frequencies },
+                    engine: Engine::Matrix(Box::new(matrix), resampling.map(Box::new)),
                     place,
                 }
             }
@@ -131,12 +138,13 @@ impl Transform {
                 self.line_forward(w, memory);
                 self.line_visit(&mut memory.lines[self.place.clone()], kept, visit);
             }
-            Engine::Matrix(matrix) => {
-                let blocks = &mut memory.blocks[self.place.clone()];
-                matrix.split_columns(w, &mut memory.columns[..matrix.scratch()], blocks);
+            Engine::Matrix(matrix, resampling) => {
+                let resampling = resampling.as_deref();
+                let blocks = split(matrix, resampling, w, self.place.clone(), memory);
                 let mut at = 0;
                 for (group, blocks) in blocks.chunks_exact_mut(matrix.columns()).enumerate() {
                     matrix.split_rows(blocks);
+                    weigh(resampling, group, blocks);
                     self.visit_group(group, blocks, kept, &mut at, &mut visit);
                 }
             }
@@ -158,15 +166,17 @@ impl Transform {
                 self.line_visit(&mut memory.lines[self.place.clone()], kept, visit);
                 self.line_back(memory, kept, gradient);
             }
-            Engine::Matrix(matrix) => {
+            Engine::Matrix(matrix, resampling) => {
+                let resampling = resampling.as_deref();
                 let blocks = &mut memory.blocks[self.place.clone()];
                 let mut at = 0;
                 for (group, blocks) in blocks.chunks_exact_mut(matrix.columns()).enumerate() {
                     self.visit_group(group, blocks, kept, &mut at, &mut visit);
                     Self::drop_gaps(blocks, kept);
+                    weigh(resampling, group, blocks);
                     matrix.join_rows(blocks);
                 }
-                matrix.join_columns(blocks, &mut memory.columns[..matrix.scratch()], gradient);
+                join(matrix, resampling, self.place.clone(), memory, gradient);
             }
         }
     }
@@ -186,18 +196,20 @@ impl Transform {
                 self.line_forward(&w[self.range.clone()], memory);
                 self.synthesise(memory, kept, gradient, visit);
             }
-            Engine::Matrix(matrix) => {
-                let blocks = &mut memory.blocks[self.place.clone()];
-                let scratch = &mut memory.columns[..matrix.scratch()];
-                matrix.split_columns(&w[self.range.clone()], scratch, blocks);
+            Engine::Matrix(matrix, resampling) => {
+                let (w, resampling) = (&w[self.range.clone()], resampling.as_deref());
+                let blocks = split(matrix, resampling, w, self.place.clone(), memory);
                 let mut at = 0;
                 for (group, blocks) in blocks.chunks_exact_mut(matrix.columns()).enumerate() {
                     matrix.split_rows(blocks);
+                    weigh(resampling, group, blocks);
                     self.visit_group(group, blocks, kept, &mut at, &mut visit);
                     Self::drop_gaps(blocks, kept);
+                    weigh(resampling, group, blocks);
                     matrix.join_rows(blocks);
                 }
-                matrix.join_columns(blocks, scratch, &mut gradient[self.range.clone()]);
+                let gradient = &mut gradient[self.range.clone()];
+                join(matrix, resampling, self.place.clone(), memory, gradient);
             }
         }
     }
@@ -304,11 +316,62 @@ impl Transform {
     }
 }
 
+/// The columns of parameters, resampled if need be; gives the spectrum, whose rows are still to be
+/// transformed.
+fn split<'m>(
+    matrix: &Matrix,
+    resampling: Option<&Resampling>,
+    w: &[f32],
+    place: Range<usize>,
+    memory: &'m mut Memory,
+) -> &'m mut [Bins] {
+    let Memory { blocks, columns, eighths, .. } = memory;
+    let (blocks, columns) = (&mut blocks[place], &mut columns[..matrix.scratch()]);
+    if let Some(resampling) = resampling {
+        let eighths = &mut eighths[..resampling.eighths()];
+        resampling.divide(w, eighths);
+        let gather = |strips, scratch: &mut [_]| resampling.gather(eighths, strips, scratch);
+        matrix.split_columns_of(gather, columns, blocks);
+    } else {
+        matrix.split_columns(w, columns, blocks);
+    }
+    blocks
+}
+
+/// The transpose of [`split`], adding to a gradient.
+fn join(
+    matrix: &Matrix,
+    resampling: Option<&Resampling>,
+    place: Range<usize>,
+    memory: &mut Memory,
+    gradient: &mut [f32],
+) {
+    let Memory { blocks, columns, eighths, .. } = memory;
+    let (blocks, columns) = (&blocks[place], &mut columns[..matrix.scratch()]);
+    if let Some(resampling) = resampling {
+        let eighths = &mut eighths[..resampling.eighths()];
+        eighths.fill(Lanes::default());
+        let scatter = |scratch: &[_], strips| resampling.scatter(scratch, strips, eighths);
+        matrix.join_columns_to(blocks, columns, scatter);
+        resampling.unite(eighths, gradient);
+    } else {
+        matrix.join_columns(blocks, columns, gradient);
+    }
+}
+
+/// Divides out what resampling did to a group.
+fn weigh(resampling: Option<&Resampling>, group: usize, blocks: &mut [Bins]) {
+    if let Some(resampling) = resampling {
+        resampling.weigh(group, blocks);
+    }
+}
+
 /// How much memory a list of transforms needs.
 #[derive(Debug, Default)]
 pub(super) struct Sizes {
     blocks: usize,
     columns: usize,
+    eighths: usize,
     lines: usize,
     real: usize,
     scratch: usize,
@@ -319,6 +382,7 @@ impl Sizes {
         Memory {
             blocks: vec![Bins::default(); self.blocks],
             columns: vec![Bins::default(); self.columns],
+            eighths: vec![Lanes::default(); self.eighths],
             lines: vec![Complex32::default(); self.lines],
             real: vec![0.0; self.real],
             scratch: vec![Complex32::default(); self.scratch],

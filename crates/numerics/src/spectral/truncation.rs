@@ -79,10 +79,13 @@ pub(super) enum Order {
         /// `N`.
         len: usize,
     },
-    /// Entry `r + R·c` in lane `r mod 8` of group `r / 8`, for `r = 0..=R/2`.
+    /// Point `r + R·c` of a grid in lane `r mod 8` of group `r / 8`, for `r = 0..=R/2`. The first half of the
+    /// entries are the grid's first points, the others its last; points in between are no entries.
     Matrix {
         /// `N`.
         len: usize,
+        /// Points of the grid, `N` at least.
+        grid: usize,
         /// `R`.
         rows: usize,
         /// `c` by position.
@@ -107,15 +110,32 @@ impl Order {
         }
     }
 
-    /// Smallest and largest entry that stand at a position, over all groups and lanes.
-    fn extremes(&self, position: usize) -> (usize, usize) {
+    /// Smallest and largest entry that stand at a position, over all groups and lanes; none if a lane there has
+    /// no entry.
+    fn extremes(&self, position: usize) -> Option<(usize, usize)> {
         match self {
             Self::Natural { .. } | Self::Plain { .. } => {
-                (LANES * position, (LANES * position + LANES - 1).min(self.heads() - 1))
+                let last = (LANES * position + LANES - 1).min(self.heads() - 1);
+                Some((LANES * position, last))
             }
-            Self::Matrix { rows, frequencies, .. } => {
+            Self::Matrix { len, grid, rows, frequencies } => {
                 let first = rows * frequencies[position];
-                (first, first + rows / 2)
+                let last = first + rows / 2;
+                if len == grid || 2 * last < *len {
+                    return Some((first, last));
+                }
+                (2 * (grid - first) < *len).then(|| (first - (grid - len), last - (grid - len)))
+            }
+        }
+    }
+
+    /// Whether no lane at a position has an entry.
+    fn is_empty(&self, position: usize) -> bool {
+        match self {
+            Self::Natural { .. } | Self::Plain { .. } => false,
+            Self::Matrix { len, grid, rows, frequencies } => {
+                let first = rows * frequencies[position];
+                2 * first > *len && 2 * (grid - first - rows / 2) > *len
             }
         }
     }
@@ -138,10 +158,19 @@ impl Order {
                 let k = LANES * position + lane;
                 (k < *len).then_some((k, true))
             }
-            Self::Matrix { rows, frequencies, .. } => {
+            Self::Matrix { len, grid, rows, frequencies } => {
                 let r = LANES * group + lane;
-                (r <= rows / 2)
-                    .then(|| (r + rows * frequencies[position], r.is_multiple_of(rows / 2)))
+                if r > rows / 2 {
+                    return None;
+                }
+                let (k, own) = (r + rows * frequencies[position], r.is_multiple_of(rows / 2));
+                if 2 * k <= *len {
+                    return Some((k, own || 2 * k == *len));
+                }
+                // The entry in the middle stands at both ends of the gap, in a row of its own twice.
+                let back = 2 * (grid - k);
+                (back < *len || (back == *len && !own) || len == grid)
+                    .then(|| (k - (grid - len), own || back == *len))
             }
         }
     }
@@ -278,7 +307,10 @@ impl Kept {
 /// What the first `entries` leave of a position, if anything: an entry `k` is kept where `k < K`,
 /// its mirror image where `N − k < K`.
 fn rule(order: &Order, position: usize, entries: usize) -> Option<Rule> {
-    let (first, last) = order.extremes(position);
+    if order.is_empty(position) {
+        return None;
+    }
+    let Some((first, last)) = order.extremes(position) else { return Some(Rule::Mixed) };
     let (all_heads, no_heads) = (last < entries, first >= entries);
     let (all_mirrors, no_mirrors) = (order.len() - first < entries, order.len() - last >= entries);
     if no_heads && no_mirrors {
@@ -381,8 +413,10 @@ mod tests {
 
     #[test]
     fn bands_have_one_size_and_are_what_they_say() {
-        let matrix = Order::Matrix { len: 128, rows: 32, frequencies: vec![3, 0, 2, 1] };
-        for order in [Order::Natural { len: 29 }, Order::Plain { len: 29 }, matrix] {
+        let matrix =
+            |len| Order::Matrix { len, grid: 128, rows: 32, frequencies: vec![3, 0, 2, 1] };
+        let lines = [Order::Natural { len: 29 }, Order::Plain { len: 29 }];
+        for order in lines.into_iter().chain([128, 91, 86].map(matrix)) {
             let n = order.len();
             for entries in 1..=n {
                 let of =
@@ -410,7 +444,11 @@ mod tests {
         }
         for (rows, frequencies) in [(2, vec![0, 2, 1]), (8, vec![0, 1, 2]), (32, vec![3, 0, 2, 1])]
         {
-            check(&Order::Matrix { len: rows * frequencies.len(), rows, frequencies });
+            let grid = rows * frequencies.len();
+            for len in [grid, grid - 1, 2 * grid / 3, grid / 2, 2] {
+                let frequencies = frequencies.clone();
+                check(&Order::Matrix { len, grid, rows, frequencies });
+            }
         }
     }
 }
