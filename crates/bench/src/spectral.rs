@@ -9,7 +9,6 @@ use formant_numerics::{
     Stream, Term,
 };
 use serde_json::{Value, json};
-use std::num::NonZeroU32;
 use std::sync::Arc;
 
 /// A pull that is felt but does not move the weights far in the time of a measurement.
@@ -113,7 +112,7 @@ pub(crate) fn measure(args: &Args) -> anyhow::Result<Value> {
     let mut pupils = Vec::new();
     for client in work.clients(&network) {
         let (form, tau, teacher) = (args.form.into(), args.tau, &teacher.parameters[..]);
-        let data = Spectral { form, scope, length, tau, every: NonZeroU32::MIN, teacher };
+        let data = Spectral { form, scope, length, tau, ..Spectral::towards(teacher) };
         let term = SpectralDivergence::new(plans.clone(), form, tau, teacher).context("--tau")?;
         pupils.push(Pupil { client, data, term, gradient: vec![0.0; teacher.len()] });
     }

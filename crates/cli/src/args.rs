@@ -11,6 +11,7 @@ pub(crate) mod report;
 pub(crate) mod reproduce;
 pub(crate) mod runs;
 pub(crate) mod series;
+pub(crate) mod spectra;
 pub(crate) mod tune;
 pub(crate) mod watch;
 
@@ -73,6 +74,8 @@ pub(crate) enum Command {
     Devices(DevicesArgs),
     /// Put runs side by side: means over seeds, what differs, who is ahead
     Compare(compare::CompareArgs),
+    /// Show how far spectra of personal and generic models agree, band by band, beside controls
+    Spectra(spectra::SpectraArgs),
     /// List run folders: state, date, best figures
     Runs(runs::RunsArgs),
     /// List the methods, or show one with its hyper-parameters

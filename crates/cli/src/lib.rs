@@ -45,6 +45,7 @@ mod runs;
 mod series;
 mod serve;
 mod service;
+mod spectra;
 mod speedup;
 mod status;
 mod suggestion;
@@ -86,6 +87,7 @@ fn run_command(command: Command, zoo: &Zoo) -> anyhow::Result<ExitCode> {
         Command::Speedup(args) => speedup::speedup(&args, zoo),
         Command::Devices(args) => devices::devices(&args, zoo),
         Command::Compare(args) => compare::compare(&args),
+        Command::Spectra(args) => spectra::spectra(&args),
         Command::Runs(args) => runs::runs(&args),
         Command::Methods(args) => list::methods(&args, zoo),
         Command::Networks(args) => list::networks(&args),

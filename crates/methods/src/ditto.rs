@@ -8,11 +8,12 @@
 //!
 //! GM = `w`, PM = `w_p`. `λ = 0` is Local; `λ → ∞` is `w`.
 //!
-//! Departures: none.
+//! Departures: none. Beyond the paper, with `blend = β` the personal model goes `w_p ← w_p + β (w − w_p)` before each
+//! personal phase, as SCD's may; 0, the default, is Ditto.
 
 use crate::schema::{Default, Key, Kind};
 use crate::{Averaging, Degenerate, Entry, Hints, Local, MethodError, Moment, Personal};
-use formant_numerics::{Model, Term};
+use formant_numerics::{Model, Part, Term};
 use serde::Deserialize;
 
 /// Ditto's hyper-parameters.
@@ -21,7 +22,26 @@ use serde::Deserialize;
 pub struct Ditto {
     /// `λ`: pull of the personal model towards the received one.
     pub lambda: f32,
+    /// `β`: how far the personal model goes towards the received one before it trains.
+    pub blend: f32,
 }
+
+const KEYS: &[Key] = &[
+    Key {
+        name: "lambda",
+        symbol: "λ",
+        kind: Kind::Number { min: 0.0, max: 1e9 },
+        default: Default::Number(1.0),
+        help: "pull of the personal model towards the received one (0 is purely local)",
+    },
+    Key {
+        name: "blend",
+        symbol: "β",
+        kind: Kind::Number { min: 0.0, max: 1.0 },
+        default: Default::Number(0.0),
+        help: "before each personal phase, how far the personal model goes towards the received one (0 is the paper's)",
+    },
+];
 
 pub(crate) const ENTRY: Entry = Entry {
     name: "ditto",
@@ -29,14 +49,11 @@ pub(crate) const ENTRY: Entry = Entry {
     summary: "FedAvg, and a personal model with a proximal pull towards the received one",
     citation: "Li et al., ICML 2021",
     personal: true,
-    keys: &[Key {
-        name: "lambda",
-        symbol: "λ",
-        kind: Kind::Number { min: 0.0, max: 1e9 },
-        default: Default::Number(1.0),
-        help: "pull of the personal model towards the received one (0 is purely local)",
-    }],
-    degenerate: &[Degenerate::when(&[("lambda", 0.0)], "FedAvg with Local beside it")],
+    keys: KEYS,
+    degenerate: &[
+        Degenerate::when(&[("lambda", 0.0), ("blend", 0.0)], "FedAvg with Local beside it"),
+        Degenerate::when(&[("lambda", 0.0), ("blend", 1.0)], "FedAvg with fine-tuning"),
+    ],
     ..Entry::of::<Ditto>(include_str!("ditto.rs"))
 };
 
@@ -50,6 +67,7 @@ impl Averaging for Ditto {
         _sent: &Model,
         local: &mut Local<'_>,
     ) -> Result<(), MethodError> {
+        local.blend(&mut client.w_p, got, self.blend, Part::All);
         let pull = self.lambda * Term::Proximal { anchor: &got.parameters };
         local.sgd(&mut client.w_p, &[pull])
     }

@@ -42,7 +42,8 @@ pub enum Tuned {
     Head,
 }
 
-const KEYS: &[Key] = &[
+/// The keys of methods whose personal model is a fine-tuned copy.
+pub(crate) const FINE_TUNING: &[Key] = &[
     Key {
         name: "finetune_epochs",
         symbol: "τ_f",
@@ -67,7 +68,7 @@ pub(crate) const ENTRY: Entry = Entry {
     citation: "Oh et al., ICLR 2022",
     personal: true,
     needs_body: true,
-    keys: KEYS,
+    keys: FINE_TUNING,
     degenerate: &[Degenerate::when(
         &[("finetune_epochs", 0.0)],
         "a method without personal models",
@@ -99,27 +100,40 @@ impl Averaging for FedBabu {
         got: &'a Model,
         local: &mut Local<'_>,
     ) -> Result<Cow<'a, Model>, MethodError> {
-        let part = self.part();
-        let mut copy = got.clone();
-        let epochs = self.finetune_epochs;
-        local.train(&mut copy, Training { epochs, part, ..local.training() })?;
-        Ok(Cow::Owned(copy))
+        self.finetune.tuned(got, self.finetune_epochs, local).map(Cow::Owned)
     }
 
     fn newcomer<'a>(&self, got: &'a Model) -> Newcomer<'a> {
-        match self.part() {
-            Part::All => Newcomer::FineTuning,
-            part => Newcomer::Part { of: got, part },
-        }
+        self.finetune.newcomer(got)
     }
 }
 
-impl FedBabu {
-    fn part(&self) -> Part {
-        match self.finetune {
-            Tuned::Full => Part::All,
-            Tuned::Body => Part::Body,
-            Tuned::Head => Part::Head,
+impl Tuned {
+    fn part(self) -> Part {
+        match self {
+            Self::Full => Part::All,
+            Self::Body => Part::Body,
+            Self::Head => Part::Head,
+        }
+    }
+
+    /// A copy of a model, fine-tuned for some epochs.
+    pub(crate) fn tuned(
+        self,
+        model: &Model,
+        epochs: usize,
+        local: &mut Local<'_>,
+    ) -> Result<Model, MethodError> {
+        let mut copy = model.clone();
+        local.train(&mut copy, Training { epochs, part: self.part(), ..local.training() })?;
+        Ok(copy)
+    }
+
+    /// What a client does for such a model that joins when training is over.
+    pub(crate) fn newcomer(self, got: &Model) -> Newcomer<'_> {
+        match self.part() {
+            Part::All => Newcomer::FineTuning,
+            part => Newcomer::Part { of: got, part },
         }
     }
 }

@@ -184,7 +184,7 @@ impl FedDyn {
 mod tests {
     use super::*;
     use crate::{Receive, Upload, Uploads, WeightedAverage};
-    use formant_numerics::{NetworkSpec, Rng, Shape, Stream};
+    use formant_numerics::{NetworkSpec, Rng, Shape, Stream, Weight};
 
     /// `f_i(θ) = ½ a_i (θ − c_i)²`: a shallow bowl around −1 and a steep one around 1.
     const BOWLS: [(f32, f32); 2] = [(1.0, -1.0), (10.0, 1.0)];
@@ -197,7 +197,8 @@ mod tests {
         for _ in 0..500 {
             let mut gradient = [a * (theta.parameters[0] - c)];
             for Weighted { weight, term } in terms {
-                gradient[0] += weight
+                let Weight::Factor(factor) = weight else { panic!("{weight:?}") };
+                gradient[0] += factor
                     * match term {
                         Term::Proximal { anchor } => theta.parameters[0] - anchor[0],
                         Term::Linear { direction } => direction[0],

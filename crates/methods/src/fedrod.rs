@@ -221,9 +221,14 @@ impl Method for FedRod {
 impl FedRod {
     /// `γ log n_{i,c}`.
     fn shift(&self, counts: &[usize]) -> Vec<f32> {
-        let log = |count: usize| libm::log((count as f64).max(self.min_count));
-        counts.iter().map(|count| (self.gamma * log(*count)) as f32).collect()
+        balanced_shift(self.gamma, self.min_count, counts)
     }
+}
+
+/// `γ log n_c`, where a class without samples counts as a few.
+pub(crate) fn balanced_shift(gamma: f64, min_count: f64, counts: &[usize]) -> Vec<f32> {
+    let log = |count: usize| libm::log((count as f64).max(min_count));
+    counts.iter().map(|count| (gamma * log(*count)) as f32).collect()
 }
 
 /// `φ` with the head `G + P_i`; without a personal head, as it is.

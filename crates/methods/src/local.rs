@@ -176,6 +176,17 @@ impl<'a> Local<'a> {
         self.check(model)
     }
 
+    /// Moves a part of a model by `β` of the way towards another one, and its statistics with it:
+    /// `w ← w + β (v − w)`. With `β = 0` nothing changes.
+    pub fn blend(&self, model: &mut Model, towards: &Model, beta: f32, part: Part) {
+        let own = self.network.layout().range(part);
+        let parameters = model.parameters[own.clone()].iter_mut().zip(&towards.parameters[own]);
+        for (w, v) in parameters.chain(model.buffers.iter_mut().zip(&towards.buffers)) {
+            // The other model itself, and not what rounding leaves of it.
+            *w = if beta == 1.0 { *v } else { *w + beta * (v - *w) };
+        }
+    }
+
     /// An error if training has left the finite numbers.
     pub fn check(&self, model: &Model) -> Result<(), MethodError> {
         if !model.is_finite() {

@@ -2,8 +2,8 @@
 
 use crate::schema::suggest;
 use crate::{
-    ALLOW_DEGENERATE, Built, Entry, MethodError, ditto, fedavg, fedavgm, fedbabu, feddyn, fedgen,
-    fedprox, fedrep, fedrod, local_only, pfedme, scd,
+    ALLOW_DEGENERATE, Built, Entry, MethodError, ditto, fedavg, fedavg_ft, fedavgm, fedbabu,
+    feddyn, fedgen, fedprox, fedrep, fedrod, local_only, pfedme, scd,
 };
 use toml::Table;
 
@@ -29,6 +29,7 @@ impl Zoo {
         let entries = vec![
             local_only::ENTRY,
             fedavg::ENTRY,
+            fedavg_ft::ENTRY,
             fedprox::ENTRY,
             feddyn::ENTRY,
             fedgen::ENTRY,

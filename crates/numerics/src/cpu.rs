@@ -5,7 +5,7 @@ use crate::head::HeadLoss;
 use crate::{
     Batch, Detail, Differentiable, Head, Length, Linear, Memory, Model, Network, NumericsError,
     Objective, Output, OutputGradient, Part, Pass, Proximal, Pulse, Samples, Scope, Selection,
-    Spectral, SpectralDivergence, Spectrum, Tally, Tape, Term, Weighted, Workspace,
+    Spectral, SpectralPlans, SpectralTerm, Tally, Tape, Term, Weight, Weighted, Workspace, vector,
 };
 use std::sync::Arc;
 
@@ -57,8 +57,7 @@ pub struct CpuWorker {
     memory: Memory,
     d_logits: Vec<f32>,
     scratch: Scratch,
-    /// By scope and length.
-    spectra: [[Option<Arc<Spectrum>>; 2]; 2],
+    spectra: Vec<((Part, Scope, Length), SpectralPlans)>,
     steps: u64,
     /// What terms have added to the objective of the last step, if it had any.
     terms: Option<f64>,
@@ -71,6 +70,11 @@ struct Scratch {
     /// By the logits, for the labels of the samples that are mixed in.
     mixed: Vec<f32>,
     head: [Vec<f32>; 2],
+    /// The gradient of one term, where its weight is a share.
+    pull: Vec<f32>,
+    /// For each term whose weight is a share: norms of the loss's gradient and of its own, summed over the steps of the
+    /// phase on which it has acted.
+    norms: Vec<(f64, f64)>,
 }
 
 impl CpuWorker {
@@ -87,7 +91,7 @@ impl CpuWorker {
             memory: Memory::default(),
             d_logits: vec![0.0; batch * network.classes()],
             scratch: Scratch::default(),
-            spectra: [[None, None], [None, None]],
+            spectra: Vec::new(),
             steps: 0,
             terms: None,
             network,
@@ -95,25 +99,41 @@ impl CpuWorker {
     }
 
     /// The Fourier plans for the network's parameters, made at the first call.
-    fn spectrum(&mut self, scope: Scope, length: Length) -> Arc<Spectrum> {
-        let layout = self.network.layout();
-        self.spectra[scope as usize][length as usize]
-            .get_or_insert_with(|| Arc::new(Spectrum::new(layout, scope, length)))
-            .clone()
+    fn spectrum(&mut self, part: Part, scope: Scope, length: Length) -> SpectralPlans {
+        let key = (part, scope, length);
+        if let Some((_, known)) = self.spectra.iter().find(|(known, _)| *known == key) {
+            return known.clone();
+        }
+        let made = SpectralPlans::new(self.network.layout(), part, scope, length);
+        self.spectra.push((key, made.clone()));
+        made
     }
 
-    /// The spectral terms of an objective, their teachers transformed; in order.
+    /// The spectral terms of an objective, their teachers transformed; in order. Makes room for whatever else its terms
+    /// need in a step.
     #[doc(hidden)]
     pub fn teachers(
         &mut self,
         terms: &[Weighted<'_>],
-    ) -> Result<Vec<SpectralDivergence>, NumericsError> {
+        student: &[f32],
+    ) -> Result<Vec<SpectralTerm>, NumericsError> {
         let mut teachers = Vec::new();
         for Weighted { term, .. } in acting(terms) {
-            if let Term::Spectral(Spectral { form, scope, length, tau, teacher, .. }) = *term {
-                let plans = self.spectrum(scope, length);
-                teachers.push(SpectralDivergence::new(plans, form, tau, teacher)?);
+            if let Term::Spectral(spectral) = *term {
+                let Spectral { form, scope, length, tau, band, part, teacher, .. } = spectral;
+                let plans = self.spectrum(part, scope, length);
+                let matched = spectral.align.then(|| {
+                    let units = self.network.units();
+                    units.reordered(&units.aligned(teacher, student), teacher)
+                });
+                let teacher = matched.as_deref().unwrap_or(teacher);
+                teachers.push(plans.term(form, tau, band, teacher)?);
             }
+        }
+        let shares = acting(terms).filter(|term| matches!(term.weight, Weight::Share(_))).count();
+        if shares > 0 {
+            self.scratch.pull.resize(self.gradient.len(), 0.0);
+            self.scratch.norms.resize(shares, (0.0, 0.0));
         }
         Ok(teachers)
     }
@@ -125,7 +145,7 @@ impl CpuWorker {
         model: &mut Model,
         Descent { optimiser, part }: Descent,
         objective: &Objective<'_>,
-        teachers: &mut [SpectralDivergence],
+        teachers: &mut [SpectralTerm],
     ) -> Result<f64, NumericsError> {
         let spectral =
             acting(objective.terms).filter(|term| matches!(term.term, Term::Spectral(_)));
@@ -146,7 +166,7 @@ impl CpuWorker {
         model: &mut Model,
         part: Part,
         objective: &Objective<'_>,
-        teachers: &mut [SpectralDivergence],
+        teachers: &mut [SpectralTerm],
     ) -> f64 {
         let (network, scratch) = (&*self.network, &mut self.scratch);
         let batch = Batch { inputs: &self.inputs, labels: &self.labels };
@@ -165,30 +185,42 @@ impl CpuWorker {
         }
         let seed = OutputGradient { logits: d_logits, features: None };
         network.backward(model, seed, part, &mut self.workspace, &mut self.gradient);
-        let (w, gradient) = (&model.parameters, &mut self.gradient);
         let mut teachers = teachers.iter_mut();
+        let own = network.layout().range(part);
+        // Of the loss alone; asked for only where a weight is a share of it.
+        let mut of_loss = None;
+        let mut shares = 0;
         self.terms = None;
         for Weighted { weight, term } in acting(terms) {
-            let found = match *term {
-                Term::Proximal { anchor } => Proximal { anchor }.add(*weight, w, gradient),
-                Term::Linear { direction } => Linear { direction }.add(*weight, w, gradient),
-                Term::Spectral(Spectral { every, .. }) => {
-                    let Some(divergence) = teachers.next() else { continue };
-                    // Counted from the beginning of the phase, which is where a run can be resumed.
-                    if self.steps.saturating_sub(1).is_multiple_of(u64::from(every.get())) {
-                        let often = weight * every.get() as f32;
-                        f64::from(every.get()) * divergence.add(often, w, gradient)
-                    } else {
-                        0.0
+            let mut act = Act { network, steps: self.steps, head: &mut scratch.head };
+            let (w, gradient) = (&model.parameters, &mut self.gradient);
+            let added = match *weight {
+                Weight::Factor(factor) => {
+                    let found = act.add(term, &mut teachers, factor, w, gradient);
+                    f64::from(factor) * found.unwrap_or(0.0)
+                }
+                Weight::Share(share) => {
+                    let loss = *of_loss.get_or_insert_with(|| vector::norm(&gradient[own.clone()]));
+                    let pull = &mut scratch.pull[..];
+                    pull.fill(0.0);
+                    let found = act.add(term, &mut teachers, 1.0, w, pull);
+                    let norms = &mut scratch.norms[shares];
+                    shares += 1;
+                    if found.is_some() {
+                        norms.0 += loss;
+                        norms.1 += vector::norm(&pull[own.clone()]) / f64::from(term.every().get());
+                    }
+                    match found {
+                        Some(found) if norms.1 > 0.0 => {
+                            let factor = f64::from(share) * norms.0 / norms.1;
+                            vector::axpy(factor as f32, pull, gradient);
+                            factor * found
+                        }
+                        // Where it has never pulled, no factor makes it.
+                        _ => 0.0,
                     }
                 }
-                Term::Head { features, labels } => {
-                    let (head, range) = (Head::of(network), network.layout().range(Part::Head));
-                    let scratch = &mut scratch.head;
-                    HeadLoss { head, range, features, labels, scratch }.add(*weight, w, gradient)
-                }
             };
-            let added = f64::from(*weight) * found;
             value += added;
             *self.terms.get_or_insert(0.0) += added;
         }
@@ -204,7 +236,47 @@ impl CpuWorker {
 
 /// The terms that count.
 fn acting<'t, 'a>(terms: &'t [Weighted<'a>]) -> impl Iterator<Item = &'t Weighted<'a>> {
-    terms.iter().filter(|term| term.weight != 0.0)
+    terms.iter().filter(|term| !term.weight.is_zero())
+}
+
+/// What a term needs in a step besides itself.
+struct Act<'a> {
+    network: &'a Tape,
+    /// Of the phase, this one included.
+    steps: u64,
+    head: &'a mut [Vec<f32>; 2],
+}
+
+impl Act<'_> {
+    /// Adds `factor · ∇T(w)` to a gradient and gives `T(w)`; nothing on a step on which the term does not act.
+    fn add<'t>(
+        &mut self,
+        term: &Term<'_>,
+        teachers: &mut impl Iterator<Item = &'t mut SpectralTerm>,
+        factor: f32,
+        w: &[f32],
+        gradient: &mut [f32],
+    ) -> Option<f64> {
+        Some(match *term {
+            Term::Proximal { anchor } => Proximal { anchor }.add(factor, w, gradient),
+            Term::Linear { direction } => Linear { direction }.add(factor, w, gradient),
+            Term::Spectral(Spectral { every, .. }) => {
+                let divergence = teachers.next()?;
+                // Counted from the beginning of the phase, which is where a run can be resumed.
+                if !self.steps.saturating_sub(1).is_multiple_of(u64::from(every.get())) {
+                    return None;
+                }
+                let often = factor * every.get() as f32;
+                f64::from(every.get()) * divergence.add(often, w, gradient)
+            }
+            Term::Head { features, labels } => {
+                let layout = self.network.layout();
+                let (head, range) = (Head::of(self.network), layout.range(Part::Head));
+                let scratch = &mut *self.head;
+                HeadLoss { head, range, features, labels, scratch }.add(factor, w, gradient)
+            }
+        })
+    }
 }
 
 impl Worker for CpuWorker {
@@ -212,6 +284,7 @@ impl Worker for CpuWorker {
         self.memory.forget();
         self.steps = 0;
         self.terms = None;
+        self.scratch.norms.fill((0.0, 0.0));
     }
 
     fn take(&mut self, mut batch: Selection<'_>) {
@@ -236,7 +309,7 @@ impl Worker for CpuWorker {
         descent: Descent,
         objective: &Objective<'_>,
     ) -> Result<f64, NumericsError> {
-        let mut teachers = self.teachers(objective.terms)?;
+        let mut teachers = self.teachers(objective.terms, &model.parameters)?;
         self.descend(model, descent, objective, &mut teachers)
     }
 
@@ -288,7 +361,7 @@ impl Worker for CpuWorker {
     ) -> Result<Meter, NumericsError> {
         self.begin();
         // Once a phase, and not once a step.
-        let mut teachers = self.teachers(phase.objective.terms)?;
+        let mut teachers = self.teachers(phase.objective.terms, &model.parameters)?;
         let mut meter = Meter::default();
         while let Some(batch) = phase.batches.next() {
             self.take(batch);
@@ -324,8 +397,7 @@ mod tests {
     fn objectives(every: NonZeroU32, steps: usize) -> (Vec<f64>, Vec<f32>) {
         let (mut worker, mut model) = worker();
         let teacher: Vec<f32> = model.parameters.iter().map(|x| x + 0.5).collect();
-        let (form, scope, length) = (Form::Complex, Scope::Flat, Length::Exact);
-        let spectral = Spectral { form, scope, length, tau: 1.0, every, teacher: &teacher };
+        let spectral = Spectral { form: Form::Complex, every, ..Spectral::towards(&teacher) };
         let terms = [0.25 * Term::Spectral(spectral)];
         let objective = Objective { terms: &terms, ..Objective::CROSS_ENTROPY };
         let still = Descent { optimiser: Optimiser::sgd(0.0), part: Part::All };
@@ -349,6 +421,41 @@ mod tests {
         assert!((each.iter().sum::<f64>() - third.iter().sum::<f64>()).abs() < 1e-6);
         let acts: Vec<bool> = third.iter().map(|value| *value > 0.0).collect();
         assert_eq!(acts, [true, false, false].repeat(2));
+    }
+
+    #[test]
+    fn a_share_is_that_part_of_the_loss_s_gradient() {
+        let (mut worker, mut model) = worker();
+        let teacher: Vec<f32> = model.parameters.iter().map(|x| 2.0 * x + 0.5).collect();
+        let still = Descent { optimiser: Optimiser::sgd(0.0), part: Part::All };
+        worker.step(&mut model, still, &Objective::CROSS_ENTROPY).unwrap();
+        let alone = worker.last_gradient().to_vec();
+        let spectral = Spectral { tau: 0.4, ..Spectral::towards(&teacher) };
+        for (term, often) in [
+            (Term::Proximal { anchor: &teacher }, 1.0),
+            (Term::Spectral(spectral), 1.0),
+            (Term::Spectral(Spectral { every: nth(2), ..spectral }), 2.0),
+        ] {
+            worker.begin();
+            let terms = [Weight::Share(0.25).of(term)];
+            let objective = Objective { terms: &terms, ..Objective::CROSS_ENTROPY };
+            for step in 0..4 {
+                worker.step(&mut model, still, &objective).unwrap();
+                let pull: Vec<f32> =
+                    worker.last_gradient().iter().zip(&alone).map(|(g, plain)| g - plain).collect();
+                let found = vector::norm(&pull) / vector::norm(&alone);
+                let acts = often == 1.0 || step % 2 == 0;
+                let wanted = if acts { 0.25 * often } else { 0.0 };
+                assert!((found - wanted).abs() < 1e-5, "{term:?} {step}: {found} for {wanted}");
+            }
+        }
+        // A term that does not pull has no part of anything.
+        let here = model.parameters.clone();
+        let terms = [Weight::Share(0.25).of(Term::Proximal { anchor: &here })];
+        let objective = Objective { terms: &terms, ..Objective::CROSS_ENTROPY };
+        worker.begin();
+        worker.step(&mut model, still, &objective).unwrap();
+        assert_eq!(worker.last_gradient(), alone);
     }
 
     #[test]

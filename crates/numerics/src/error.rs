@@ -66,6 +66,11 @@ pub enum NumericsError {
         /// What was asked for.
         tau: f64,
     },
+    /// A form that needs a phase, for what has none.
+    #[error(
+        "form = \"complex\" compares phases, and singular values have none; choose another form (normalized, generalized, raw) or another scope (two-d, kernel, per-layer, flat)"
+    )]
+    NoPhase,
     /// Training reached values that are not finite.
     #[error(
         "diverged at step {step}: {what} is not a finite number; lower the learning rate or the weight of the term"

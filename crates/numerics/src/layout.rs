@@ -80,6 +80,15 @@ impl Layout {
         &self.tensors
     }
 
+    /// Tensors of a part that hold anything, in order.
+    pub(crate) fn tensors_of(&self, part: Part) -> impl Iterator<Item = &Tensor> {
+        let own = self.range(part);
+        self.tensors.iter().filter(move |tensor| {
+            let Range { start, end } = tensor.range;
+            own.start <= start && end <= own.end && start < end
+        })
+    }
+
     /// Buffer tensors, in order.
     pub fn buffers(&self) -> &[Tensor] {
         &self.buffers

@@ -56,16 +56,18 @@ pub use model::{Model, floats};
 pub use network::LayerTime;
 pub use network::{
     Batch, CATALOGUE, Convolution, Family, Graph, GraphNode, GraphOp, Network, NetworkSpec, Norm,
-    Output, OutputGradient, Pass, Stem, Tape, Workspace,
+    Output, OutputGradient, Pass, Stem, Tape, UnitGroup, UnitOrder, Units, Workspace,
 };
-pub use objective::{Criterion, Loss, Objective, Spectral, Term, Weighted};
+pub use objective::{Criterion, Loss, Objective, Spectral, Term, Weight, Weighted};
 pub use optimiser::{Memory, Moments, Optimiser, Rule};
 pub use pulse::Pulse;
 pub use rng::{Rng, Stream};
 pub use samples::{Normalisation, Raw, Samples};
 pub use shape::{Shape, Size};
 pub use spectral::{
-    Form, Length, Scope, SpectralBands, SpectralComparison, SpectralDivergence, Spectrum,
+    Agreement, AgreementLens, BANDS, Band, Bands, Form, Length, Scope, SpectralBands,
+    SpectralComparison, SpectralDivergence, SpectralPair, SpectralPlans, SpectralTerm, Spectrum,
+    SpectrumKind,
 };
 pub use tally::{Detail, Tally, probabilities};
 pub use term::{Differentiable, Linear, Proximal};

@@ -1,6 +1,6 @@
 //! What training minimises, as data: an engine reads it and computes it where it likes.
 
-use crate::{Form, Length, Scope};
+use crate::{Band, Form, Length, Part, Scope};
 use core::num::NonZeroU32;
 use core::ops::Mul;
 
@@ -102,20 +102,79 @@ pub struct Spectral<'a> {
     pub length: Length,
     /// `τ`: share of the spectrum that is compared.
     pub tau: f64,
+    /// Which share.
+    pub band: Band,
+    /// Of which parameters.
+    pub part: Part,
     /// The term acts on steps `0, k, 2k, …` of a phase, and then `k`-fold: its mean pull on a step is the
     /// same, and so is the mean of the objective that is reported.
     pub every: NonZeroU32,
+    /// Whether the teacher's hidden units are first matched with the student's, as it begins.
+    pub align: bool,
     /// The parameters to learn from.
     pub teacher: &'a [f32],
+}
+
+impl<'a> Spectral<'a> {
+    /// The paper's comparison with a teacher: the Kullback-Leibler divergence over the whole spectrum of all parameters,
+    /// on every step. To be changed.
+    pub const fn towards(teacher: &'a [f32]) -> Self {
+        Self {
+            form: Form::Normalized,
+            scope: Scope::Flat,
+            length: Length::Exact,
+            tau: 1.0,
+            band: Band::Low,
+            part: Part::All,
+            every: NonZeroU32::MIN,
+            align: false,
+            teacher,
+        }
+    }
+}
+
+impl Term<'_> {
+    /// On how many steps there is one on which the term acts, that many times as strongly.
+    pub fn every(&self) -> NonZeroU32 {
+        match self {
+            Self::Spectral(spectral) => spectral.every,
+            _ => NonZeroU32::MIN,
+        }
+    }
 }
 
 /// A term and how much it counts.
 #[derive(Debug, Clone, Copy)]
 pub struct Weighted<'a> {
     /// Factor on the term's value and gradient.
-    pub weight: f32,
+    pub weight: Weight,
     /// The term.
     pub term: Term<'a>,
+}
+
+/// How much a term counts.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Weight {
+    /// `λ`.
+    Factor(f32),
+    /// `λ` such that the term pulls so strongly, by the norms of gradients, in parts of the pull of the loss. At
+    /// step `t` of a phase it is `share · Σ_{i≤t} ‖∇CE_i‖ / Σ_{i≤t} ‖∇T_i‖`, over the parameters that are trained and
+    /// the steps on which the term acts: single batches are too noisy to go by, and a term may begin at
+    /// zero. Terms of different units, networks and data can be compared at one share.
+    Share(f32),
+}
+
+impl Weight {
+    /// Whether the term is left out.
+    pub fn is_zero(self) -> bool {
+        let (Self::Factor(x) | Self::Share(x)) = self;
+        x == 0.0
+    }
+
+    /// `weight · term`.
+    pub fn of(self, term: Term<'_>) -> Weighted<'_> {
+        Weighted { weight: self, term }
+    }
 }
 
 /// `λ · term`, as papers write it.
@@ -123,6 +182,6 @@ impl<'a> Mul<Term<'a>> for f32 {
     type Output = Weighted<'a>;
 
     fn mul(self, term: Term<'a>) -> Weighted<'a> {
-        Weighted { weight: self, term }
+        Weight::Factor(self).of(term)
     }
 }

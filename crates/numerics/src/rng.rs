@@ -39,6 +39,8 @@ pub enum Stream {
     Resampling = 14,
     /// Training of clients that join when the others are through.
     Adaptation = 16,
+    /// Frequencies of a random band.
+    Band = 18,
     /// For tests and benchmarks.
     Test = 1_000,
 }

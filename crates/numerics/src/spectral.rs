@@ -12,14 +12,23 @@
 //! full vector and for the mirror image `N − k`; how many of the two the truncation keeps is its
 //! *count* (0, 1 or 2). Where both are computed, each stands for itself alone.
 
+mod agreement;
 mod comparison;
 mod divergence;
 mod fft;
 mod plan;
+mod planar;
+mod planes;
 mod pointwise;
+mod singular;
+mod svd;
+mod term;
 mod transform;
 mod truncation;
 
+pub use agreement::{Agreement, AgreementLens, BANDS, Bands, SpectralPair, SpectrumKind};
 pub use comparison::{SpectralBands, SpectralComparison};
 pub use divergence::{Form, SpectralDivergence};
 pub use plan::{Length, Scope, Spectrum};
+pub use term::{SpectralPlans, SpectralTerm};
+pub use truncation::Band;

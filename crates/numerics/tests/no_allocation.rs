@@ -3,13 +3,13 @@
 
 use formant_data::Images;
 use formant_numerics::{
-    Augmentation, Augmenter, BatchPlan, Batches, CATALOGUE, CpuWorker, Criterion, Descent, Family,
-    Form, Length, Loss, Model, Moments, NetworkSpec, Norm, Normalisation, Objective, Optimiser,
-    Part, Patience, Rng, Rule, Scope, Shape, Spectral, Stream, Tape, Term, Worker,
+    Augmentation, Augmenter, Band, BatchPlan, Batches, CATALOGUE, CpuWorker, Criterion, Descent,
+    Family, Form, Length, Loss, Model, Moments, NetworkSpec, Norm, Normalisation, Objective,
+    Optimiser, Part, Patience, Rng, Rule, Scope, Shape, Spectral, Stream, Tape, Term, Weight,
+    Worker,
 };
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
-use std::num::NonZeroU32;
 use std::sync::Arc;
 
 thread_local! {
@@ -122,20 +122,25 @@ fn allocations_of_steps(network: &Arc<Tape>, part: Part, rule: Rule) -> usize {
         1e-3 * Term::Linear { direction: teacher },
         1e-3 * Term::Head { features: &features, labels: &labels },
     ];
-    for (scope, length) in
-        [(Scope::Flat, Length::Exact), (Scope::Flat, Length::Fast), (Scope::PerLayer, Length::Fast)]
-    {
+    for (scope, length) in [
+        (Scope::Flat, Length::Exact),
+        (Scope::Flat, Length::Fast),
+        (Scope::PerLayer, Length::Fast),
+        (Scope::Plain, Length::Exact),
+    ] {
         for form in FORMS {
             let tau = if form == Form::Raw { 1.0 } else { 0.3 };
-            let spectral = Spectral { form, scope, length, tau, every: NonZeroU32::MIN, teacher };
+            let spectral = Spectral { form, scope, length, tau, ..Spectral::towards(teacher) };
             terms.push(1e-6 * Term::Spectral(spectral));
+            let random = Spectral { band: Band::Random(1), part: Part::Body, ..spectral };
+            terms.push(Weight::Share(1e-3).of(Term::Spectral(random)));
         }
     }
     let shift = vec![0.1; network.classes()];
     let weights = vec![0.5; network.classes()];
     let criterion = Criterion { smoothing: 0.1, weights: Some(&weights) };
     let objective = Objective { loss: Loss::Shifted { shift: &shift }, criterion, terms: &terms };
-    let mut teachers = worker.teachers(&terms).expect("a ratio within bounds");
+    let mut teachers = worker.teachers(&terms, &model.parameters).expect("a ratio within bounds");
 
     let optimiser = Optimiser { weight_decay: 1e-4, clip: Some(0.5), rule, ..Optimiser::sgd(1e-3) };
     let descent = Descent { optimiser, part };
@@ -156,6 +161,35 @@ fn allocations_of_steps(network: &Arc<Tape>, part: Part, rule: Rule) -> usize {
         step(&mut worker);
     }
     ALLOCATIONS.get() - before
+}
+
+#[test]
+fn steps_with_spectra_of_other_kinds_allocate_nothing() {
+    let network =
+        NetworkSpec::named("lenet5").build(Shape::new(1, 28, 28), 10).expect("a catalogue name");
+    let mut rng = Rng::new(1, Stream::Test, 0, 0);
+    let (mut model, teacher) = (network.init(&mut rng), network.init(&mut rng).parameters);
+    let mut worker = CpuWorker::new(network.clone(), 2);
+    worker.inputs.extend((0..2 * network.input().len()).map(|_| rng.normal() as f32));
+    worker.labels.extend([3, 4]);
+    worker.begin();
+    let mut terms = Vec::new();
+    for scope in [Scope::TwoD, Scope::Kernel, Scope::Singular] {
+        for form in FORMS.into_iter().filter(|f| (scope, *f) != (Scope::Singular, Form::Complex)) {
+            let spectral = Spectral { form, scope, tau: 0.3, ..Spectral::towards(&teacher) };
+            terms.push(1e-6 * Term::Spectral(spectral));
+        }
+    }
+    let objective = Objective { terms: &terms, ..Objective::CROSS_ENTROPY };
+    let mut teachers = worker.teachers(&terms, &model.parameters).expect("a ratio within bounds");
+    let descent = Descent { optimiser: Optimiser::sgd(1e-3), part: Part::All };
+    let mut step = || {
+        worker.descend(&mut model, descent, &objective, &mut teachers).expect("a finite step");
+    };
+    step();
+    let before = ALLOCATIONS.get();
+    step();
+    assert_eq!(ALLOCATIONS.get() - before, 0);
 }
 
 #[test]

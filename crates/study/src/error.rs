@@ -2,6 +2,7 @@
 
 use formant_experiment::ExperimentError;
 use formant_methods::MethodError;
+use formant_model::ModelError;
 use formant_report::ReportError;
 use formant_runtime::RuntimeError;
 use std::path::PathBuf;
@@ -265,6 +266,18 @@ pub enum StudyError {
         /// What `formant data get` calls them.
         fetched: String,
     },
+    /// A run without models to compare.
+    #[error(
+        "{folder} keeps no method with a generic model and several personal ones\nhint: run one that trains both, such as scd or ditto, with runtime.keep = \"all\"",
+        folder = folder.display()
+    )]
+    NoPersonalModels {
+        /// The run.
+        folder: PathBuf,
+    },
+    /// A model that cannot be read.
+    #[error(transparent)]
+    Model(#[from] ModelError),
     /// Results that cannot be written down.
     #[error(
         "cannot write the results as JSON: {0}\nhint: this is a fault of Formant; report it with the command that led here"

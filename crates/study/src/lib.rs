@@ -5,6 +5,7 @@
 //! A [`Speedup`] runs an experiment under both schedules and compares the time to a target accuracy
 //! ([`time_to_target`]). [`measure`] says how fast this machine trains each method, for the virtual clock.
 //! A [`Reproduction`] is one of the paper's tables or figures, made by a [`Preset`].
+//! [`MethodModels`] are looked at for what spectra of personal and generic models have in common.
 //! A [`Series`] is one experiment with several seeds; [`inventory`] lists what a folder holds of all this.
 //! All of them start from a [`Draft`], keep in a folder what they have computed, and go on from it when they
 //! are asked again. Nothing here prints: whoever wants to follow a study hands it an [`Observer`].
@@ -20,6 +21,7 @@ mod ranking;
 mod reproduce;
 mod results;
 mod series;
+mod spectra;
 mod speedup;
 mod sweep;
 mod target;
@@ -39,6 +41,7 @@ pub use reproduce::{
 pub use series::{
     SERIES_FILE, Seeds, Series, SeriesData, run_folders, series_folders, series_logs,
 };
+pub use spectra::{Control, Figures, Looked, MethodModels, Seen, Side, SpectraEffort};
 pub use speedup::{Comparison, Gain, Speedup};
 pub use sweep::{Job, Sweep};
 pub use target::{Reached, Targets, time_to_target};

@@ -3,12 +3,14 @@
 mod builder;
 mod catalogue;
 mod graph;
+mod matching;
 mod plan;
 mod resnet;
 mod tape;
 #[cfg(test)]
 mod tests;
 mod timing;
+mod units;
 mod workspace;
 
 pub use catalogue::{CATALOGUE, Convolution, Family, NetworkSpec, Norm, Stem};
@@ -16,6 +18,7 @@ pub use graph::{Graph, GraphNode, GraphOp};
 pub use tape::Tape;
 #[doc(hidden)]
 pub use timing::LayerTime;
+pub use units::{UnitGroup, UnitOrder, Units};
 pub use workspace::Workspace;
 
 use crate::{Layout, Model, Rng, Shape};

@@ -4,7 +4,7 @@ use super::fft::{Bins, Lanes};
 use super::plan::Spectrum;
 use super::pointwise::{Slope, Sums, differ, logarithms, measure, measure_and_shape, shape};
 use super::transform::{Memory, Transform};
-use super::truncation::Kept;
+use super::truncation::{Band, Kept};
 use crate::{Differentiable, NumericsError, Proximal};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -75,9 +75,21 @@ impl SpectralDivergence {
         tau: f64,
         teacher: &[f32],
     ) -> Result<Self, NumericsError> {
-        let kept = plans.kept(tau)?;
+        Self::in_band(plans, form, tau, Band::Low, teacher)
+    }
+
+    /// The term over any band of `⌈τN⌉` entries.
+    pub fn in_band(
+        plans: Arc<Spectrum>,
+        form: Form,
+        tau: f64,
+        band: Band,
+        teacher: &[f32],
+    ) -> Result<Self, NumericsError> {
+        let kept = plans.kept(tau, band)?;
         if form == Form::Complex && tau == 1.0 {
-            let (teacher, memory) = (Teacher::Parameters(teacher.to_vec()), Memory::default());
+            let own = teacher[plans.range.clone()].to_vec();
+            let (teacher, memory) = (Teacher::Parameters(own), Memory::default());
             return Ok(Self { plans, form, kept, teacher, memory });
         }
         Ok(Self::transformed(plans, form, kept, teacher))
@@ -162,7 +174,10 @@ impl Differentiable for SpectralDivergence {
         let Self { plans, form, kept, teacher, memory } = self;
         let student = Student { weight, w, gradient, plans, kept, memory };
         match teacher {
-            Teacher::Parameters(anchor) => Proximal { anchor }.add(weight, w, student.gradient),
+            Teacher::Parameters(anchor) => {
+                let (own, gradient) = (plans.range.clone(), student.gradient);
+                Proximal { anchor }.add(weight, &w[own.clone()], &mut gradient[own])
+            }
             Teacher::Bins(teacher) => student.complex(teacher),
             Teacher::Magnitudes { logs, total } => match form {
                 Form::Raw | Form::Generalized => student.known_slope(*form, logs, *total),
@@ -227,7 +242,7 @@ impl Student<'_> {
         let Self { weight, w, gradient, plans, kept, memory } = self;
         let (mut value, mut teacher) = (0.0, teacher);
         for (transform, kept) in plans.transforms.iter().zip(kept) {
-            let n = transform.len() as f64;
+            let n = transform.gain();
             let scale = (f64::from(weight) / n) as f32;
             let (own, rest) = teacher.split_at(transform.order.groups() * kept.blocks());
             teacher = rest;

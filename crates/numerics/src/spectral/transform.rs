@@ -1,6 +1,6 @@
 //! One transform of a stretch of parameters and its inverse, by the algorithm that suits its length.
 
-use super::fft::{Bins, Dimensions, LANES, Lanes, Matrix};
+use super::fft::{Bins, Dimensions, LANES, Lanes, Matrix, Resampling};
 use super::truncation::{Kept, Order, PIECE};
 use core::ops::Range;
 use realfft::num_complex::Complex32;
@@ -24,15 +24,21 @@ pub(super) struct Transform {
 pub(super) enum Size {
     /// `N = R·C`.
     Matrix(Dimensions),
+    /// As many numbers as there are parameters, by way of a matrix that is larger.
+    Resampled(Dimensions),
     /// `N`.
     Library(usize),
+    /// `N`, which are left as they are.
+    Plain(usize),
 }
 
 enum Engine {
     /// Any length. Its algorithm depends on the machine's instruction set, and so do the last bits.
     Library { forward: Arc<dyn RealToComplex<f32>>, inverse: Arc<dyn ComplexToReal<f32>> },
-    /// Long vectors of a suitable length.
-    Matrix(Box<Matrix>),
+    /// Long vectors of a suitable length, or resampled to one.
+    Matrix(Box<Matrix>, Option<Box<Resampling>>),
+    /// None.
+    Plain,
 }
 
 /// Working memory for a list of transforms.
@@ -41,7 +47,9 @@ pub(super) struct Memory {
     /// Spectra of matrix transforms.
     blocks: Vec<Bins>,
     columns: Vec<Bins>,
-    /// Spectra of the library's transforms.
+    /// What is resampled.
+    eighths: Vec<Lanes>,
+    /// Spectra of the library's transforms, and what has none.
     lines: Vec<Complex32>,
     real: Vec<f32>,
     scratch: Vec<Complex32>,
@@ -62,20 +70,23 @@ impl Transform {
         memory: &mut Sizes,
     ) -> Self {
         match size {
-            Size::Matrix(dimensions) => {
+            Size::Matrix(dimensions) | Size::Resampled(dimensions) => {
                 let matrix = Matrix::new(dimensions);
+                let (grid, frequencies) = (matrix.len(), matrix.frequencies());
+                let is_resampled = matches!(size, Size::Resampled(_));
+                let len = if is_resampled { range.len() } else { grid };
+                let resampling =
+                    is_resampled.then(|| Resampling::new(len, dimensions, &frequencies));
+                let eighths = resampling.as_ref().map_or(0, Resampling::eighths);
+                memory.eighths = memory.eighths.max(eighths);
                 let place = memory.blocks..memory.blocks + matrix.blocks();
                 memory.blocks = place.end;
                 memory.columns = memory.columns.max(matrix.scratch());
                 Self {
                     range,
-                    len: matrix.len(),
-                    order: Order::Matrix {
-                        len: matrix.len(),
-                        rows: matrix.rows(),
-                        frequencies: matrix.frequencies(),
-                    },
-                    engine: Engine::Matrix(Box::new(matrix)),
+                    len,
+                    order: Order::Matrix { len, grid, rows: matrix.rows(), frequencies },
+                    engine: Engine::Matrix(Box::new(matrix), resampling.map(Box::new)),
                     place,
                 }
             }
@@ -90,6 +101,11 @@ impl Transform {
                 let order = Order::Natural { len };
                 Self { range, len, order, engine: Engine::Library { forward, inverse }, place }
             }
+            Size::Plain(len) => {
+                let place = memory.lines..memory.lines + len;
+                memory.lines = place.end;
+                Self { range, len, order: Order::Plain { len }, engine: Engine::Plain, place }
+            }
         }
     }
 
@@ -103,6 +119,11 @@ impl Transform {
         self.len
     }
 
+    /// `Σ|z|² / Σw²`: `N` (Parseval).
+    pub(super) fn gain(&self) -> f64 {
+        if matches!(self.engine, Engine::Plain) { 1.0 } else { self.len as f64 }
+    }
+
     /// Transforms parameters and visits what is kept.
     pub(super) fn analyse(
         &self,
@@ -113,16 +134,17 @@ impl Transform {
     ) {
         let w = &w[self.range.clone()];
         match &self.engine {
-            Engine::Library { .. } => {
-                self.library_forward(w, memory);
-                self.library_visit(&mut memory.lines[self.place.clone()], kept, visit);
+            Engine::Library { .. } | Engine::Plain => {
+                self.line_forward(w, memory);
+                self.line_visit(&mut memory.lines[self.place.clone()], kept, visit);
             }
-            Engine::Matrix(matrix) => {
-                let blocks = &mut memory.blocks[self.place.clone()];
-                matrix.split_columns(w, &mut memory.columns[..matrix.scratch()], blocks);
+            Engine::Matrix(matrix, resampling) => {
+                let resampling = resampling.as_deref();
+                let blocks = split(matrix, resampling, w, self.place.clone(), memory);
                 let mut at = 0;
                 for (group, blocks) in blocks.chunks_exact_mut(matrix.columns()).enumerate() {
                     matrix.split_rows(blocks);
+                    weigh(resampling, group, blocks);
                     self.visit_group(group, blocks, kept, &mut at, &mut visit);
                 }
             }
@@ -140,19 +162,21 @@ impl Transform {
     ) {
         let gradient = &mut gradient[self.range.clone()];
         match &self.engine {
-            Engine::Library { .. } => {
-                self.library_visit(&mut memory.lines[self.place.clone()], kept, visit);
-                self.library_back(memory, kept, gradient);
+            Engine::Library { .. } | Engine::Plain => {
+                self.line_visit(&mut memory.lines[self.place.clone()], kept, visit);
+                self.line_back(memory, kept, gradient);
             }
-            Engine::Matrix(matrix) => {
+            Engine::Matrix(matrix, resampling) => {
+                let resampling = resampling.as_deref();
                 let blocks = &mut memory.blocks[self.place.clone()];
                 let mut at = 0;
                 for (group, blocks) in blocks.chunks_exact_mut(matrix.columns()).enumerate() {
                     self.visit_group(group, blocks, kept, &mut at, &mut visit);
                     Self::drop_gaps(blocks, kept);
+                    weigh(resampling, group, blocks);
                     matrix.join_rows(blocks);
                 }
-                matrix.join_columns(blocks, &mut memory.columns[..matrix.scratch()], gradient);
+                join(matrix, resampling, self.place.clone(), memory, gradient);
             }
         }
     }
@@ -168,22 +192,24 @@ impl Transform {
         mut visit: impl Visit,
     ) {
         match &self.engine {
-            Engine::Library { .. } => {
-                self.library_forward(&w[self.range.clone()], memory);
+            Engine::Library { .. } | Engine::Plain => {
+                self.line_forward(&w[self.range.clone()], memory);
                 self.synthesise(memory, kept, gradient, visit);
             }
-            Engine::Matrix(matrix) => {
-                let blocks = &mut memory.blocks[self.place.clone()];
-                let scratch = &mut memory.columns[..matrix.scratch()];
-                matrix.split_columns(&w[self.range.clone()], scratch, blocks);
+            Engine::Matrix(matrix, resampling) => {
+                let (w, resampling) = (&w[self.range.clone()], resampling.as_deref());
+                let blocks = split(matrix, resampling, w, self.place.clone(), memory);
                 let mut at = 0;
                 for (group, blocks) in blocks.chunks_exact_mut(matrix.columns()).enumerate() {
                     matrix.split_rows(blocks);
+                    weigh(resampling, group, blocks);
                     self.visit_group(group, blocks, kept, &mut at, &mut visit);
                     Self::drop_gaps(blocks, kept);
+                    weigh(resampling, group, blocks);
                     matrix.join_rows(blocks);
                 }
-                matrix.join_columns(blocks, scratch, &mut gradient[self.range.clone()]);
+                let gradient = &mut gradient[self.range.clone()];
+                join(matrix, resampling, self.place.clone(), memory, gradient);
             }
         }
     }
@@ -221,19 +247,22 @@ impl Transform {
         }
     }
 
-    fn library_forward(&self, w: &[f32], memory: &mut Memory) {
-        let Engine::Library { forward, .. } = &self.engine else { return };
+    fn line_forward(&self, w: &[f32], memory: &mut Memory) {
+        let lines = &mut memory.lines[self.place.clone()];
+        let Engine::Library { forward, .. } = &self.engine else {
+            lines.iter_mut().zip(w).for_each(|(z, w)| *z = Complex32::new(*w, 0.0));
+            return;
+        };
         // The library uses its input as working memory.
         let real = &mut memory.real[..self.len];
         real[..w.len()].copy_from_slice(w);
         real[w.len()..].fill(0.0);
-        let lines = &mut memory.lines[self.place.clone()];
         let outcome = forward.process_with_scratch(real, lines, &mut memory.scratch);
         debug_assert!(outcome.is_ok(), "the lengths are the plan's own");
     }
 
-    /// Visits the library's bins, a piece at a time, as blocks.
-    fn library_visit(&self, lines: &mut [Complex32], kept: &Kept, mut visit: impl Visit) {
+    /// Visits bins that stand in a line, a piece at a time, as blocks.
+    fn line_visit(&self, lines: &mut [Complex32], kept: &Kept, mut visit: impl Visit) {
         let mut piece = [Bins::default(); PIECE];
         let mut at = 0;
         let batches = kept.batches(&self.order, 0);
@@ -261,13 +290,16 @@ impl Transform {
         }
     }
 
-    fn library_back(&self, memory: &mut Memory, kept: &Kept, gradient: &mut [f32]) {
-        let Engine::Library { inverse, .. } = &self.engine else { return };
+    fn line_back(&self, memory: &mut Memory, kept: &Kept, gradient: &mut [f32]) {
         let lines = &mut memory.lines[self.place.clone()];
         for gap in kept.gaps() {
             let end = lines.len().min(LANES * gap.end);
             lines[(LANES * gap.start).min(end)..end].fill(Complex32::default());
         }
+        let Engine::Library { inverse, .. } = &self.engine else {
+            gradient.iter_mut().zip(lines).for_each(|(g, a)| *g += a.re);
+            return;
+        };
         // Its exponent has the other sign, and it counts a bin's mirror image by itself.
         for z in lines.iter_mut() {
             *z = Complex32::new(0.5 * z.re, -0.5 * z.im);
@@ -284,11 +316,62 @@ impl Transform {
     }
 }
 
+/// The columns of parameters, resampled if need be; gives the spectrum, whose rows are still to be
+/// transformed.
+fn split<'m>(
+    matrix: &Matrix,
+    resampling: Option<&Resampling>,
+    w: &[f32],
+    place: Range<usize>,
+    memory: &'m mut Memory,
+) -> &'m mut [Bins] {
+    let Memory { blocks, columns, eighths, .. } = memory;
+    let (blocks, columns) = (&mut blocks[place], &mut columns[..matrix.scratch()]);
+    if let Some(resampling) = resampling {
+        let eighths = &mut eighths[..resampling.eighths()];
+        resampling.divide(w, eighths);
+        let gather = |strips, scratch: &mut [_]| resampling.gather(eighths, strips, scratch);
+        matrix.split_columns_of(gather, columns, blocks);
+    } else {
+        matrix.split_columns(w, columns, blocks);
+    }
+    blocks
+}
+
+/// The transpose of [`split`], adding to a gradient.
+fn join(
+    matrix: &Matrix,
+    resampling: Option<&Resampling>,
+    place: Range<usize>,
+    memory: &mut Memory,
+    gradient: &mut [f32],
+) {
+    let Memory { blocks, columns, eighths, .. } = memory;
+    let (blocks, columns) = (&blocks[place], &mut columns[..matrix.scratch()]);
+    if let Some(resampling) = resampling {
+        let eighths = &mut eighths[..resampling.eighths()];
+        eighths.fill(Lanes::default());
+        let scatter = |scratch: &[_], strips| resampling.scatter(scratch, strips, eighths);
+        matrix.join_columns_to(blocks, columns, scatter);
+        resampling.unite(eighths, gradient);
+    } else {
+        matrix.join_columns(blocks, columns, gradient);
+    }
+}
+
+/// Divides out what resampling did to a group.
+fn weigh(resampling: Option<&Resampling>, group: usize, blocks: &mut [Bins]) {
+    if let Some(resampling) = resampling {
+        resampling.weigh(group, blocks);
+    }
+}
+
 /// How much memory a list of transforms needs.
 #[derive(Debug, Default)]
 pub(super) struct Sizes {
     blocks: usize,
     columns: usize,
+    eighths: usize,
     lines: usize,
     real: usize,
     scratch: usize,
@@ -299,6 +382,7 @@ impl Sizes {
         Memory {
             blocks: vec![Bins::default(); self.blocks],
             columns: vec![Bins::default(); self.columns],
+            eighths: vec![Lanes::default(); self.eighths],
             lines: vec![Complex32::default(); self.lines],
             real: vec![0.0; self.real],
             scratch: vec![Complex32::default(); self.scratch],

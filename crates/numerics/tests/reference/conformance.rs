@@ -5,8 +5,8 @@ use crate::reference::Reference;
 use core::num::NonZeroU32;
 use formant_numerics::{
     BatchPlan, Batches, Cpu, Criterion, Descent, Detail, EVALUATION_BATCH, Engine, Form, Head,
-    Length, Meter, Model, Moments, NetworkSpec, Norm, NumericsError, Objective, Optimiser, Part,
-    Patience, Phase, Rng, Rule, Samples, Scope, Shape, Spectral, Stream, Tally, Term, Weighted,
+    Meter, Model, Moments, NetworkSpec, Norm, NumericsError, Objective, Optimiser, Part, Patience,
+    Phase, Rng, Rule, Samples, Scope, Shape, Spectral, Stream, Tally, Term, Weight, Weighted,
     Worker,
 };
 use std::sync::atomic::AtomicBool;
@@ -125,16 +125,11 @@ fn samples(engine: &dyn Engine, len: usize) -> Floats {
 /// one.
 fn terms<'a>(teacher: &'a Model, features: &'a [f32], labels: &'a [u32]) -> [Weighted<'a>; 4] {
     let teacher = &teacher.parameters;
-    let spectral = Spectral {
-        form: Form::Normalized,
-        scope: Scope::PerLayer,
-        length: Length::Exact,
-        tau: 0.01,
-        every: NonZeroU32::MIN.saturating_add(1),
-        teacher,
-    };
+    let every = NonZeroU32::MIN.saturating_add(1);
+    let spectral =
+        Spectral { scope: Scope::PerLayer, tau: 0.01, every, ..Spectral::towards(teacher) };
     [
-        0.1 * Term::Proximal { anchor: teacher },
+        Weight::Share(0.1).of(Term::Proximal { anchor: teacher }),
         0.01 * Term::Linear { direction: teacher },
         0.5 * Term::Spectral(spectral),
         0.1 * Term::Head { features, labels },
@@ -211,16 +206,9 @@ fn a_worker_keeps_no_traces_of_a_client(engine: &dyn Engine) {
 fn a_term_of_weight_zero_is_left_out(engine: &dyn Engine) {
     let samples = samples(engine, 6);
     let teacher = vec![f32::NAN; start(engine).parameters.len()];
-    let spectral = Spectral {
-        form: Form::Raw,
-        scope: Scope::Flat,
-        length: Length::Fast,
-        tau: 7.0,
-        every: NonZeroU32::MIN,
-        teacher: &teacher,
-    };
+    let spectral = Spectral { form: Form::Raw, tau: 7.0, ..Spectral::towards(&teacher) };
     let idle = [
-        0.0 * Term::Proximal { anchor: &teacher },
+        Weight::Share(0.0).of(Term::Proximal { anchor: &teacher }),
         -0.0 * Term::Linear { direction: &teacher },
         0.0 * Term::Spectral(spectral),
         0.0 * Term::Head { features: &teacher[..engine.network().features()], labels: &[0] },
@@ -292,9 +280,8 @@ fn a_loss_that_is_not_finite_is_an_error(engine: &dyn Engine) {
 fn an_impossible_term_is_refused(engine: &dyn Engine) {
     let (samples, teacher) = (samples(engine, 6), teacher(engine));
     let terms = [0.0, -0.5, 1.5].map(|tau| {
-        let (form, scope, length) = (Form::Complex, Scope::Flat, Length::Exact);
-        let teacher = &teacher.parameters;
-        1.0 * Term::Spectral(Spectral { form, scope, length, tau, every: NonZeroU32::MIN, teacher })
+        let spectral = Spectral::towards(&teacher.parameters);
+        1.0 * Term::Spectral(Spectral { form: Form::Complex, tau, ..spectral })
     });
     let mut worker = engine.worker(EVALUATION_BATCH);
     for (term, tau) in terms.iter().zip([0.0, -0.5, 1.5]) {

@@ -5,9 +5,9 @@ use crate::floats::Floats;
 use crate::reference::Reference;
 use core::num::NonZeroU32;
 use formant_numerics::{
-    Cpu, Criterion, Descent, Engine, Form, Length, Loss, Model, Moments, NetworkSpec, Norm,
-    Objective, Optimiser, Part, Rng, Rule, Samples, Scope, Shape, Spectral, Stream, Term, Weighted,
-    softmax,
+    Band, Cpu, Criterion, Descent, Engine, Form, Length, Loss, Model, Moments, NetworkSpec, Norm,
+    Objective, Optimiser, Part, Rng, Rule, Samples, Scope, Shape, Spectral, Stream, Term, Weight,
+    Weighted, softmax,
 };
 
 const FORMS: [Form; 4] = [Form::Normalized, Form::Raw, Form::Generalized, Form::Complex];
@@ -162,11 +162,11 @@ fn spectral_terms_agree() {
     let pair = Pair::mlp();
     let teacher = &pair.draw(2).parameters;
     for form in FORMS {
-        for scope in [Scope::Flat, Scope::PerLayer] {
+        for scope in [Scope::Flat, Scope::PerLayer, Scope::Plain] {
             for length in [Length::Exact, Length::Fast] {
                 for tau in [1.0, 0.7, 0.5, 0.1] {
                     let spectral =
-                        Spectral { form, scope, length, tau, every: NonZeroU32::MIN, teacher };
+                        Spectral { form, scope, length, tau, ..Spectral::towards(teacher) };
                     let terms = [weighted(form, spectral)];
                     let objective = Objective { terms: &terms, ..Objective::CROSS_ENTROPY };
                     let place = format!("{form:?}, {scope:?}, {length:?}, tau {tau}");
@@ -178,19 +178,37 @@ fn spectral_terms_agree() {
 }
 
 #[test]
+fn bands_parts_and_shares_agree() {
+    let pair = Pair::mlp();
+    let teacher = &pair.draw(2).parameters;
+    for form in FORMS {
+        for (scope, band) in [
+            (Scope::Flat, Band::High),
+            (Scope::Flat, Band::Random(3)),
+            (Scope::PerLayer, Band::High),
+            (Scope::Plain, Band::Random(4)),
+        ] {
+            for (part, tau) in [(Part::All, 0.2), (Part::Body, 0.2), (Part::Body, 1.0)] {
+                let spectral = Spectral { scope, band, part, tau, ..Spectral::towards(teacher) };
+                for weight in [weighted(form, spectral).weight, Weight::Share(0.2)] {
+                    let terms = [weight.of(Term::Spectral(Spectral { form, ..spectral }))];
+                    let objective = Objective { terms: &terms, ..Objective::CROSS_ENTROPY };
+                    let place = format!("{form:?}, {scope:?}, {band:?}, {part:?}, {weight:?}");
+                    pair.check(&place, &Steps { gradient: 1e-5, ..one_step(objective) });
+                }
+            }
+        }
+    }
+}
+
+#[test]
 fn terms_on_every_second_step_agree() {
     let pair = Pair::mlp();
     let teacher = &pair.draw(2).parameters;
     for form in FORMS {
-        let (scope, length) = (Scope::PerLayer, Length::Exact);
-        let spectral = Spectral {
-            form,
-            scope,
-            length,
-            tau: 0.4,
-            every: NonZeroU32::MIN.saturating_add(1),
-            teacher,
-        };
+        let every = NonZeroU32::MIN.saturating_add(1);
+        let spectral =
+            Spectral { scope: Scope::PerLayer, tau: 0.4, every, ..Spectral::towards(teacher) };
         let terms = [weighted(form, spectral)];
         let objective = Objective { terms: &terms, ..Objective::CROSS_ENTROPY };
         let steps = Steps { count: 4, gradient: 2e-5, ..one_step(objective) };

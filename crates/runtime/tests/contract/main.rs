@@ -9,6 +9,7 @@ mod combining;
 mod damage;
 mod determinism;
 mod digits;
+mod distillation;
 mod divergence;
 mod extension;
 mod insight;

@@ -5,17 +5,17 @@ use formant_numerics::{Model, Part, Stream, Term, vector};
 use formant_runtime::RunPlan;
 use formant_testing::{ByHand, DENSE, Turn, WITH_BUFFERS, lend};
 
-const FEDAVG: &str = "name = \"fedavg\"";
+pub(crate) const FEDAVG: &str = "name = \"fedavg\"";
 const LOCAL: &str = "name = \"local\"";
 
-fn scd(form: &str, scope: &str, lambda_g: f64, lambda_p: f64, more: &str) -> String {
+pub(crate) fn scd(form: &str, scope: &str, lambda_g: f64, lambda_p: f64, more: &str) -> String {
     format!(
         "name = \"scd\"\nform = \"{form}\"\nscope = \"{scope}\"\nlambda_g = {lambda_g}\nlambda_p = {lambda_p}\nallow_degenerate = true\n{more}"
     )
 }
 
 /// Asserts that two methods have the same generic model after every round.
-fn same_gm(a: &str, b: &str, network: &str) {
+pub(crate) fn same_gm(a: &str, b: &str, network: &str) {
     let plan = plan_of(&[a, b], network);
     let (mut a, mut b) = (ByHand::of(&plan, 0), ByHand::of(&plan, 1));
     for round in 1..=3 {
@@ -27,7 +27,7 @@ fn same_gm(a: &str, b: &str, network: &str) {
 }
 
 /// Asserts that two methods have the same personal models after every round.
-fn same_pms(a: &str, b: &str, network: &str) {
+pub(crate) fn same_pms(a: &str, b: &str, network: &str) {
     let plan = plan_of(&[a, b], network);
     let (mut a, mut b) = (ByHand::of(&plan, 0), ByHand::of(&plan, 1));
     for round in 1..=3 {
@@ -245,7 +245,7 @@ fn scd_that_warms_up_is_fedavg_until_it_has() {
 }
 
 /// A personal phase written out: SGD on cross-entropy and `λ/2 ‖w − anchor‖²`, from `start`.
-fn pulled_towards(
+pub(crate) fn pulled_towards(
     anchor: &Model,
     start: &Model,
     (plan, client, round): (&RunPlan, usize, usize),
@@ -259,7 +259,7 @@ fn pulled_towards(
     w_p
 }
 
-fn distance(a: &Model, b: &Model) -> f64 {
+pub(crate) fn distance(a: &Model, b: &Model) -> f64 {
     vector::distance_squared(&a.parameters, &b.parameters).sqrt()
 }
 

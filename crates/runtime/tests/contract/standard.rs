@@ -20,6 +20,10 @@ const LEARNS_WITH: [(&str, &str); 5] = [
     ("scd", "warm_up = 0.5"),
 ];
 
+/// SCD with all that it has beyond the paper.
+const OPTIONS: &str = "strength_g = 0.2\nstrength_p = 0.1\ntau = 0.3\nband = \"random\"\nteacher = \"received\"\n\
+    blend = 0.5\npart = \"body\"\nhead = \"frozen\"\nwarm_up = 0.34\nwarm_up_to = \"received\"";
+
 static ZOO: LazyLock<Zoo> = LazyLock::new(Zoo::standard);
 
 /// Every method with its defaults on both networks, SCD in all its forms and scopes and with a
@@ -37,6 +41,7 @@ fn subject(name: &str) -> Subject {
         // Its generic model is meant to learn from the personal ones.
         "scd" => with_forms(subject)
             .with_setting(WITH_BUFFERS, "warm_up = 0.34")
+            .with_setting(WITH_BUFFERS, OPTIONS)
             .separate_with("lambda_g = 0"),
         "fedrod" => subject.with_setting(WITH_BUFFERS, "hypernetwork = true"),
         // Two phases; several stretches of training in one phase; training where models are scored.

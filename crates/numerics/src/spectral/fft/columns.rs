@@ -8,7 +8,7 @@ use core::ops::Range;
 
 /// Columns that go through one complex transform: eight as real parts, eight as imaginary parts.
 /// They are one cache line of the vector.
-const STRIP: usize = 2 * LANES;
+pub(super) const STRIP: usize = 2 * LANES;
 
 /// Strips that are read together, because each row of the matrix lies in another page of memory.
 const STRIPS: usize = 4;
@@ -158,8 +158,19 @@ impl Matrix {
         scratch: &mut [Bins],
         bins: &mut [Bins],
     ) {
+        self.split_columns_of(|strips, scratch| self.gather(x, strips, scratch), scratch, bins);
+    }
+
+    /// The same of a vector that something else gathers: `R` elements per strip, whose real parts are its
+    /// first eight columns and whose imaginary parts are the others.
+    pub(in crate::spectral) fn split_columns_of(
+        &self,
+        mut gather: impl FnMut(Range<usize>, &mut [Bins]),
+        scratch: &mut [Bins],
+        bins: &mut [Bins],
+    ) {
         for strips in self.strips() {
-            self.gather(x, strips.clone(), scratch);
+            gather(strips.clone(), scratch);
             for columns in scratch.chunks_exact_mut(self.rows).take(strips.len()) {
                 self.down.split(columns);
             }
@@ -184,6 +195,16 @@ impl Matrix {
         scratch: &mut [Bins],
         x: &mut [f32],
     ) {
+        self.join_columns_to(bins, scratch, |scratch, strips| self.scatter(scratch, strips, x));
+    }
+
+    /// The same for something else that takes the strips.
+    pub(in crate::spectral) fn join_columns_to(
+        &self,
+        bins: &[Bins],
+        scratch: &mut [Bins],
+        mut scatter: impl FnMut(&[Bins], Range<usize>),
+    ) {
         for strips in self.strips() {
             vectorised(
                 #[inline(always)]
@@ -200,7 +221,7 @@ impl Matrix {
             for columns in scratch.chunks_exact_mut(self.rows).take(strips.len()) {
                 self.down.join(columns);
             }
-            self.scatter(scratch, strips, x);
+            scatter(scratch, strips);
         }
     }
 

@@ -26,7 +26,9 @@
 mod butterfly;
 mod columns;
 mod lanes;
+mod resample;
 mod stages;
 
 pub(super) use columns::{Dimensions, Matrix, shape, smooth};
 pub(super) use lanes::{Bins, LANES, Lanes};
+pub(super) use resample::{Resampling, grid};

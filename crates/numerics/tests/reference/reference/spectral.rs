@@ -3,7 +3,7 @@
 use super::wide;
 use core::f64::consts::TAU;
 use core::ops::Range;
-use formant_numerics::{Form, Layout, Length, Part, Scope, Spectral, Spectrum};
+use formant_numerics::{Band, Form, Layout, Length, Rng, Scope, Spectral, Spectrum, Stream};
 
 /// No magnitude of a teacher is below this, so that no logarithm is infinite.
 const FLOOR: f64 = 1e-30;
@@ -34,13 +34,18 @@ struct Segment {
     range: Range<usize>,
     /// `e^{2πij/N}`, one for each entry of the spectrum.
     roots: Vec<Complex>,
-    /// `K`: entries that are compared.
-    kept: usize,
+    /// The `K` entries that are compared.
+    kept: Vec<usize>,
+    /// Whether the parameters themselves are, and there is no spectrum.
+    plain: bool,
 }
 
 impl Segment {
-    fn new(range: Range<usize>, length: Length, tau: f64) -> Self {
+    fn new(range: Range<usize>, spectral: &Spectral<'_>) -> Self {
+        let Spectral { scope, length, tau, band, .. } = *spectral;
+        let plain = scope == Scope::Plain;
         let n = match length {
+            _ if plain => range.len(),
             Length::Exact => range.len(),
             // A part of the definition that no formula gives.
             Length::Fast => {
@@ -51,7 +56,24 @@ impl Segment {
         let roots = (0..n).map(|j| Complex { re: angle(j).cos(), im: angle(j).sin() }).collect();
         // ⌈τN⌉, where 0.07 · 100 is 7 although it is 7.000000000000001 in `f64`.
         let kept = ((tau * n as f64 * (1.0 - 1e-12)).ceil() as usize).clamp(1, n);
-        Self { range, roots, kept }
+        let heads = if plain { n } else { n / 2 + 1 };
+        let mut order: Vec<usize> = (0..heads).collect();
+        match band {
+            Band::Low => {}
+            Band::High => order.reverse(),
+            Band::Random(number) => {
+                Rng::new(number.into(), Stream::Band, n as u64, 0).shuffle(&mut order);
+            }
+        }
+        // Behind them their mirror images, as far as these are entries of their own.
+        let mirrors: Vec<usize> =
+            order.iter().map(|k| n - k).filter(|k| (heads..n).contains(k)).collect();
+        let mut kept: Vec<usize> = match band {
+            Band::Low => (0..kept).collect(),
+            _ => order.into_iter().chain(mirrors).take(kept).collect(),
+        };
+        kept.sort_unstable();
+        Self { range, roots, kept, plain }
     }
 
     /// `N`.
@@ -64,9 +86,17 @@ impl Segment {
         self.range.len() as f64 / self.len() as f64
     }
 
-    /// The first `K` of `z_k = Σ_n w_n e^{−2πikn/N}`.
+    /// `Σ|z|² / Σw²`.
+    fn gain(&self) -> f64 {
+        if self.plain { 1.0 } else { self.len() as f64 }
+    }
+
+    /// The kept of `z_k = Σ_n w_n e^{−2πikn/N}`.
     fn analyse(&self, w: &[f64]) -> Vec<Complex> {
         let entry = |k: usize| {
+            if self.plain {
+                return Complex { re: w[self.range.clone()][k], im: 0.0 };
+            }
             let mut z = Complex { re: 0.0, im: 0.0 };
             for (n, w) in w[self.range.clone()].iter().enumerate() {
                 let root = self.roots[k * n % self.len()];
@@ -74,35 +104,44 @@ impl Segment {
             }
             z
         };
-        (0..self.kept).map(entry).collect()
+        self.kept.iter().map(|k| entry(*k)).collect()
     }
 
     /// Writes `Re Σ_k c_k e^{+2πikn/N}` for each parameter `n`.
     fn synthesise(&self, coefficients: &[Complex], gradient: &mut [f64]) {
+        if self.plain {
+            let to = &mut gradient[self.range.clone()];
+            self.kept.iter().zip(coefficients).for_each(|(k, c)| to[*k] = c.re);
+            return;
+        }
         for (n, to) in gradient[self.range.clone()].iter_mut().enumerate() {
-            let part = |(k, c): (usize, &Complex)| {
+            let part = |(k, c): (&usize, &Complex)| {
                 let root = self.roots[k * n % self.len()];
                 c.re * root.re - c.im * root.im
             };
-            *to = coefficients.iter().enumerate().map(part).sum();
+            *to = self.kept.iter().zip(coefficients).map(part).sum();
         }
     }
 }
 
 /// `D(ŝ(w) ‖ ŝ(teacher))` and its gradient, whichever step it is.
 pub(super) fn divergence(spectral: &Spectral<'_>, layout: &Layout, w: &[f64]) -> (f64, Vec<f64>) {
-    let Spectral { form, scope, length, tau, teacher, .. } = *spectral;
+    let Spectral { form, scope, part, teacher, .. } = *spectral;
+    let own = layout.range(part);
+    let tensors = layout.tensors().iter().map(|tensor| tensor.range.clone());
     let ranges = match scope {
-        Scope::Flat => vec![layout.range(Part::All)],
-        Scope::PerLayer => layout.tensors().iter().map(|tensor| tensor.range.clone()).collect(),
+        Scope::Flat | Scope::Plain => vec![own],
+        Scope::PerLayer => tensors.filter(|range| own.contains(&range.start)).collect(),
+        // Tested against their definitions where they are computed.
+        other => panic!("the reference has no spectrum {other:?}"),
     };
-    let segments: Vec<_> = ranges.into_iter().map(|r| Segment::new(r, length, tau)).collect();
+    let segments: Vec<_> = ranges.into_iter().map(|range| Segment::new(range, spectral)).collect();
     let teacher = wide(teacher);
     let mut gradient = vec![0.0; w.len()];
     if form == Form::Complex {
         let mut value = 0.0;
         for segment in &segments {
-            let n = segment.len() as f64;
+            let n = segment.gain();
             let pairs = segment.analyse(w).into_iter().zip(segment.analyse(&teacher));
             let apart: Vec<_> = pairs.map(|(z, v)| z.minus(v)).collect();
             value += apart.iter().map(|z| z.magnitude().powi(2)).sum::<f64>() / (2.0 * n);

@@ -5,7 +5,7 @@ use super::objective::{log_softmax, loss};
 use super::{Description, Rows, wide};
 use formant_numerics::{
     Descent, Detail, EVALUATION_BATCH, Model, Moments, NumericsError, Objective, Optimiser, Output,
-    Rule, Samples, Selection, Tally, Term, Weighted, Worker,
+    Part, Rule, Samples, Selection, Tally, Term, Weight, Weighted, Worker,
 };
 use std::sync::Arc;
 
@@ -24,6 +24,8 @@ pub(super) struct ReferenceWorker {
     steps: u64,
     /// What terms have added to the last step's objective, if it had any.
     terms: Option<f64>,
+    /// By term: norms of the loss's gradient and of its own, over the phase.
+    norms: Vec<[f64; 2]>,
     /// What was last looked at.
     features: Vec<f32>,
     logits: Vec<f32>,
@@ -36,8 +38,19 @@ impl ReferenceWorker {
         let (features, logits) = (Vec::new(), Vec::new());
         let (inputs, labels) = (Vec::new(), Vec::new());
         let mixed = None;
-        let (steps, terms) = (0, None);
-        Self { description, inputs, labels, mixed, first, second, steps, terms, features, logits }
+        Self {
+            description,
+            inputs,
+            labels,
+            mixed,
+            first,
+            second,
+            steps: 0,
+            terms: None,
+            norms: Vec::new(),
+            features,
+            logits,
+        }
     }
 
     /// See [`Reference::margin`](super::Reference::margin).
@@ -72,7 +85,12 @@ impl ReferenceWorker {
     }
 
     /// The objective on the batch and its gradient; running statistics follow.
-    fn evaluate(&mut self, model: &mut Model, objective: &Objective<'_>) -> (f64, Vec<f64>) {
+    fn evaluate(
+        &mut self,
+        model: &mut Model,
+        part: Part,
+        objective: &Objective<'_>,
+    ) -> (f64, Vec<f64>) {
         let (network, w) = (&*self.description, &model.parameters);
         let passed = network.forward(w, Pass::Train(&mut model.buffers), &self.inputs);
         let Objective { loss: scored_by, criterion, .. } = objective;
@@ -87,12 +105,26 @@ impl ReferenceWorker {
         }
         let mut gradient = network.backward(w, &passed.activations, d_logits);
         let mut terms = None;
-        for Weighted { weight, term } in acting(objective.terms) {
+        let own = network.network.layout().range(part);
+        let of_loss = norm(&gradient[own.clone()]);
+        self.norms.resize(objective.terms.len(), [0.0; 2]);
+        for (Weighted { weight, term }, norms) in acting(objective.terms).zip(&mut self.norms) {
             let (found, slope) = network.term(term, w, self.steps - 1);
-            value += f64::from(*weight) * found;
-            terms = Some(terms.unwrap_or(0.0) + f64::from(*weight) * found);
+            let factor = match weight {
+                Weight::Factor(factor) => f64::from(*factor),
+                Weight::Share(share) => {
+                    let every = term.every().get();
+                    if (self.steps - 1).is_multiple_of(u64::from(every)) {
+                        norms[0] += of_loss;
+                        norms[1] += norm(&slope[own.clone()]) / f64::from(every);
+                    }
+                    if norms[1] > 0.0 { f64::from(*share) * norms[0] / norms[1] } else { 0.0 }
+                }
+            };
+            value += factor * found;
+            terms = Some(terms.unwrap_or(0.0) + factor * found);
             let pairs = gradient.iter_mut().zip(slope);
-            pairs.for_each(|(gradient, slope)| *gradient += f64::from(*weight) * slope);
+            pairs.for_each(|(gradient, slope)| *gradient += factor * slope);
         }
         self.terms = terms;
         (value, gradient)
@@ -101,7 +133,11 @@ impl ReferenceWorker {
 
 /// Terms that are not left out.
 fn acting<'t, 'a>(terms: &'t [Weighted<'a>]) -> impl Iterator<Item = &'t Weighted<'a>> {
-    terms.iter().filter(|term| term.weight != 0.0)
+    terms.iter().filter(|term| !term.weight.is_zero())
+}
+
+fn norm(x: &[f64]) -> f64 {
+    x.iter().map(|x| x * x).sum::<f64>().sqrt()
 }
 
 /// Single-precision copies, row after row.
@@ -114,6 +150,7 @@ impl Worker for ReferenceWorker {
         self.first.fill(0.0);
         self.second.fill(0.0);
         self.steps = 0;
+        self.norms.clear();
     }
 
     fn take(&mut self, mut batch: Selection<'_>) {
@@ -152,7 +189,7 @@ impl Worker for ReferenceWorker {
             }
         }
         self.steps += 1;
-        let (value, mut gradient) = self.evaluate(model, objective);
+        let (value, mut gradient) = self.evaluate(model, part, objective);
         if !value.is_finite() {
             return Err(NumericsError::Diverged { step: self.steps, what: "the objective" });
         }
@@ -205,7 +242,7 @@ impl Worker for ReferenceWorker {
 
 /// Shortens a gradient to the largest norm that is allowed.
 fn clip(optimiser: &Optimiser, gradient: &mut [f64]) {
-    let norm = gradient.iter().map(|g| g * g).sum::<f64>().sqrt();
+    let norm = norm(gradient);
     if let Some(clip) = optimiser.clip.map(f64::from)
         && norm > clip
     {
