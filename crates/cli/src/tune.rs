@@ -34,7 +34,7 @@ pub(crate) fn tune(args: TuneArgs, zoo: &Zoo) -> anyhow::Result<ExitCode> {
         score: args.score.map(Into::into),
         last: threads(args.threads),
     };
-    let mut tuning = Tuning::new(request, zoo)?;
+    let mut tuning = Tuning::new(&request, zoo)?;
     let places = tuning.shard(shard);
     let ending = if args.collect {
         tuning.collect(&out, &places)?

@@ -78,9 +78,10 @@ impl FromStr for SamplePart {
 
 impl fmt::Display for SamplePart {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.first == self.last {
-            true => write!(f, "{}/{}", self.first, self.of),
-            false => write!(f, "{}-{}/{}", self.first, self.last, self.of),
+        if self.first == self.last {
+            write!(f, "{}/{}", self.first, self.of)
+        } else {
+            write!(f, "{}-{}/{}", self.first, self.last, self.of)
         }
     }
 }

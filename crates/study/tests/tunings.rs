@@ -53,7 +53,7 @@ fn request(path: &Path) -> TuneRequest {
 }
 
 fn tuning(path: &Path) -> Tuning {
-    Tuning::new(request(path), &Zoo::standard()).unwrap()
+    Tuning::new(&request(path), &Zoo::standard()).unwrap()
 }
 
 /// Counts what it is told, and stops after some runs.
@@ -127,8 +127,8 @@ fn no_test_image_is_seen_and_none_that_is_scored() {
     let (folder, path) = written(TINY);
     let mut tuning = tuning(&path);
     tuning.run(folder.path(), &[1], &Silent, &AtomicBool::new(false)).unwrap();
-    let own = std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().path());
-    let own = own.filter(|path| path.is_dir()).next().unwrap();
+    let mut own = std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().path());
+    let own = own.find(|path| path.is_dir()).unwrap();
     assert!(own.file_name().unwrap().to_string_lossy().starts_with("fedavg-"), "{own:?}");
     let log = std::fs::read_to_string(own.join("run/events.jsonl")).unwrap();
     assert!(log.contains("\"split\":\"validation\""));
@@ -138,7 +138,7 @@ fn no_test_image_is_seen_and_none_that_is_scored() {
     let remarks = |change: &str| {
         let text = TINY.replace("part = '2-5/5'", change).replace("data.part = '1/5'", "");
         let (_folder, path) = written(&text);
-        Tuning::new(request(&path), &Zoo::standard()).unwrap().remarks().len()
+        Tuning::new(&request(&path), &Zoo::standard()).unwrap().remarks().len()
     };
     assert_eq!((remarks(""), remarks("seed = 1")), (1, 0));
 }
@@ -152,7 +152,7 @@ fn cells_are_searched_one_by_one_and_their_winners_found_again() {
         budget: Some(2),
         ..request(&path)
     };
-    let mut tuning = Tuning::new(given, &Zoo::standard()).unwrap();
+    let mut tuning = Tuning::new(&given, &Zoo::standard()).unwrap();
     let names: Vec<String> = tuning.searches().iter().map(formant_study::Search::name).collect();
     assert_eq!(names, ["data.alpha=1 fedavg", "data.alpha=0.1 fedavg"]);
     let ending =
@@ -180,7 +180,9 @@ fn cells_are_searched_one_by_one_and_their_winners_found_again() {
         let mut draft = Draft::read(&path, &Zoo::standard()).unwrap();
         let parse = |text: &str| formant_experiment::Override::parse(text).unwrap();
         draft.change(parse(&format!("data.alpha={alpha}")));
-        change.iter().for_each(|change| draft.change(parse(change)));
+        if let Some(change) = change {
+            draft.change(parse(change));
+        }
         draft.take(&read).unwrap();
         let experiment = draft.experiment(&[]).unwrap();
         let fedavg = experiment.methods.iter().find(|method| method.label == "fedavg").unwrap();
@@ -220,12 +222,12 @@ fn a_preset_takes_winners_in_their_cells() {
 #[test]
 fn the_duel_can_be_tuned_in_all_its_cells_with_one_budget() {
     let request = TuneRequest { experiment: Some("duel".into()), ..TuneRequest::default() };
-    let tuning = Tuning::new(request.clone(), &Zoo::standard()).unwrap();
+    let tuning = Tuning::new(&request, &Zoo::standard()).unwrap();
     assert!(tuning.searches().len() >= 6 * 9 && tuning.remarks().is_empty());
     assert_eq!((tuning.budget(), tuning.seeds()), (15, &[1][..]));
     let cells = vec!["data.alpha=0.5".to_owned(), "data.source=cifar10".to_owned()];
     let one = TuneRequest { methods: vec!["ditto".into()], cells, ..request.clone() };
-    let one = Tuning::new(one, &Zoo::standard()).unwrap();
+    let one = Tuning::new(&one, &Zoo::standard()).unwrap();
     assert_eq!(one.searches()[0].name(), "data.alpha=0.5 data.source=cifar10 ditto");
     assert_eq!(one.searches().len(), 1);
     for (cells, methods, expected) in [
@@ -235,7 +237,7 @@ fn the_duel_can_be_tuned_in_all_its_cells_with_one_budget() {
     ] {
         let own = |all: Vec<&str>| all.into_iter().map(str::to_owned).collect();
         let given = TuneRequest { cells: own(cells), methods: own(methods), ..request.clone() };
-        let Err(error) = Tuning::new(given, &Zoo::standard()) else { panic!("{expected}") };
+        let Err(error) = Tuning::new(&given, &Zoo::standard()) else { panic!("{expected}") };
         let error = error.to_string();
         assert!(error.contains(expected) && error.contains("\nhint: "), "{error}");
     }
@@ -251,7 +253,7 @@ fn what_is_wrong_with_a_space_is_said_before_anything_runs() {
         ("times = 3.0", "times = 0.5", "ditto.lambda: `times` must be a factor above 1"),
     ] {
         let (_folder, path) = written(&TINY.replace(from, to));
-        let Err(error) = Tuning::new(request(&path), &Zoo::standard()) else { panic!("{to}") };
+        let Err(error) = Tuning::new(&request(&path), &Zoo::standard()) else { panic!("{to}") };
         let error = error.to_string();
         let is_said = error.contains(expected) || error.contains("unknown key");
         assert!(is_said && error.contains("\nhint: "), "{error}");

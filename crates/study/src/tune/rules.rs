@@ -75,15 +75,17 @@ struct Ground {
 impl Tuning {
     /// Builds every search and checks every value that its space names, so that whatever is wrong is refused before
     /// anything runs. No data are read.
-    pub fn new(request: TuneRequest, zoo: &Zoo) -> Result<Self, StudyError> {
-        let mut ground = Ground::of(&request, zoo)?;
+    pub fn new(request: &TuneRequest, zoo: &Zoo) -> Result<Self, StudyError> {
+        let mut ground = Ground::of(request, zoo)?;
         let is_named = request.set.iter().any(|set| set.trim_start().starts_with("data.source"))
             || request.cells.iter().any(|cell| cell.trim_start().starts_with("data.source"));
         for text in &request.set {
             ground.draft.change(Override::parse(text)?);
         }
         let place = data_place(is_named, request.data_dir.as_deref(), ground.folder.as_deref());
-        place.into_iter().for_each(|place| ground.draft.change(place));
+        if let Some(place) = place {
+            ground.draft.change(place);
+        }
         let cells = ground.chosen_cells(&request.cells)?;
         let changes = crate::reproduce::flattened(&ground.rules.set);
         let rules = &ground.rules;

@@ -16,6 +16,9 @@ pub(super) enum Tried<W> {
     Interrupted,
 }
 
+/// Whoever runs a setting.
+pub(super) type Evaluate<'e, W, E> = dyn FnMut(&Space, &Point) -> Result<Tried<W>, E> + 'e;
+
 /// What a search has found.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Found<W> {
@@ -55,7 +58,7 @@ pub(super) fn search<W: Clone, E>(
     mut space: Space,
     budget: usize,
     beats: impl Fn(&W, &W) -> bool,
-    evaluate: &mut dyn FnMut(&Space, &Point) -> Result<Tried<W>, E>,
+    evaluate: &mut Evaluate<'_, W, E>,
 ) -> Result<Option<Found<W>>, E> {
     let start = space.start();
     let worth = match evaluate(&space, &start)? {
@@ -105,7 +108,7 @@ impl<W: Clone> Seen<W> {
         &mut self,
         space: &mut Space,
         beats: &impl Fn(&W, &W) -> bool,
-        evaluate: &mut dyn FnMut(&Space, &Point) -> Result<Tried<W>, E>,
+        evaluate: &mut Evaluate<'_, W, E>,
     ) -> Result<bool, E> {
         let mut moved = true;
         while moved {

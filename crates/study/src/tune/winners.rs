@@ -170,7 +170,7 @@ impl Tuned {
             at.map(spelt)
         };
         let has = |label: &str| experiment.methods.iter().any(|method| method.label == label);
-        let fits = |winner: &&Winner| has(&winner.method) && winner.fits(&value);
+        let fits = |winner: &&Winner| has(&winner.method) && winner.fits(value);
         self.winners.iter().filter(fits).flat_map(Winner::changes).collect()
     }
 
