@@ -3,7 +3,7 @@
 use super::SpectraEffort;
 use super::figures::{Figures, Seen, Side, mean};
 use formant_numerics::{
-    Agreement, AgreementLens, Bands, Network, Rng, SpectrumKind, Stream, Tape, UnitOrder, Units,
+    Agreement, AgreementLens, Bands, Rng, SpectrumKind, Stream, Tape, UnitOrder, Units,
 };
 use serde::Serialize;
 
