@@ -37,7 +37,7 @@ impl Shown {
         self.bar.set_position(((done as f64 + share) * STEPS) as u64);
         self.bar.set_message(format!("{done}/{jobs}  {rest}  {}", self.job));
         if self.bar.is_hidden() && self.lines.is_due(self.parts.elapsed() + elapsed) {
-            eprintln!("{done}/{jobs} combinations  {rest}  {}", self.job);
+            eprintln!("{done}/{jobs}  {rest}  {}", self.job);
         }
     }
 }

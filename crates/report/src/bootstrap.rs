@@ -10,7 +10,8 @@
 //! `Σ w·x / Σ w` over the drawn ones less the same over all, `w` being local test sizes, as in the PM figure.
 //! If all runs have one division of the data, their clients are the same: one draw counts for all runs
 //! (Owen 2007, *The pigeonhole bootstrap*), because a division that happens to suit a method suits it in every
-//! run. If every run has a division of its own, each run's clients are drawn by themselves.
+//! run. If every run has a division of its own, each run's clients are drawn by themselves. What divisions and clients do
+//! to the runs' figures is then in both parts, so that the interval errs on the safe side.
 //!
 //! **Test samples** (GM, and PM with a single client). Of these the log has only how many were right. The
 //! difference of two models on the same `n` samples has the variance `(p₁ + p₂ − (p₁ − p₂)²) / n`, where `p₁`

@@ -195,3 +195,27 @@ fn intervals_over_runs_hold_the_truth_as_often_as_they_say() {
         assert!((0.88..=1.0).contains(&covered), "{runs}: {covered}");
     }
 }
+
+#[test]
+fn intervals_over_divisions_hold_the_truth_at_least_as_often_as_they_say() {
+    let (runs, clients) = (5, 20);
+    let weights = vec![vec![10.0; clients]; runs];
+    let panel = Panel { number: 0, weights, one_division: false };
+    let figure = |x: &[Option<f64>]| mean(&x.iter().flatten().copied().collect::<Vec<_>>());
+    let covered = coverage(200, |rng| {
+        // A division suits the first method more or less, and each of its clients does too.
+        let draw = |rng: &mut Rng| {
+            let division = 0.05 + 0.01 * rng.normal();
+            (0..clients).map(|_| Some(division + 0.05 * rng.normal())).collect::<Vec<_>>()
+        };
+        let one: Vec<Vec<Option<f64>>> = (0..runs).map(|_| draw(rng)).collect();
+        let other = vec![vec![Some(0.0); clients]; runs];
+        let of_runs = |all: &[Vec<Option<f64>>]| all.iter().map(|x| figure(x)).collect::<Vec<_>>();
+        let samples = [
+            sample(&of_runs(&one), one.iter().map(|x| &x[..]).collect()),
+            sample(&of_runs(&other), other.iter().map(|x| &x[..]).collect()),
+        ];
+        (0.05, of(&panel, &samples, None).unwrap())
+    });
+    assert!((0.93..=1.0).contains(&covered), "{covered}");
+}

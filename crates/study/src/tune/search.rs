@@ -193,12 +193,12 @@ mod tests {
     }
 
     #[test]
-    fn one_key_is_inside_after_three_settings_and_two_half_steps() {
+    fn one_key_is_inside_after_three_settings_and_then_half_steps_are_tried() {
         let found = greatest("a = { start = 1.0, times = 3.0 }", 3, hill(&[1.1]));
         assert_eq!((numbers(&found), found.settings, found.open), (vec![1.0], 3, vec![]));
         assert!(!found.refined);
         let found = greatest("a = { start = 1.0, times = 3.0 }", 15, hill(&[1.6]));
-        assert_eq!((numbers(&found), found.settings, found.open), (vec![1.73], 5, vec![]));
+        assert_eq!((numbers(&found), found.settings, found.open), (vec![1.73], 4, vec![]));
         assert!(found.refined);
     }
 

@@ -93,12 +93,13 @@ impl Winner {
         if self.is_inside() {
             return "inside".into();
         }
-        let word = |why: Why| match why {
-            Why::Budget => "budget",
-            Why::EndOfList => "end of list",
+        let because = |why: Why, words: &str| {
+            let keys = self.open.iter().filter(|open| open.why == why).map(|open| &*open.key);
+            let keys: Vec<&str> = keys.collect();
+            (!keys.is_empty()).then(|| format!("{words}: {}", keys.join(", ")))
         };
-        let open = self.open.iter().map(|open| format!("{} ({})", open.key, word(open.why)));
-        format!("open: {}", open.collect::<Vec<_>>().join(", "))
+        let open = [because(Why::Budget, "budget spent"), because(Why::EndOfList, "end of list")];
+        format!("open, {}", open.into_iter().flatten().collect::<Vec<_>>().join("; "))
     }
 
     /// What it changes in an experiment.
