@@ -65,7 +65,8 @@ pub use rng::{Rng, Stream};
 pub use samples::{Normalisation, Raw, Samples};
 pub use shape::{Shape, Size};
 pub use spectral::{
-    Form, Length, Scope, SpectralBands, SpectralComparison, SpectralDivergence, Spectrum,
+    Form, Length, Scope, SpectralBands, SpectralBlend, SpectralComparison, SpectralDivergence,
+    Spectrum,
 };
 pub use tally::{Detail, Tally, probabilities};
 pub use term::{Differentiable, Linear, Proximal};

@@ -12,6 +12,7 @@
 //! full vector and for the mirror image `N − k`; how many of the two the truncation keeps is its
 //! *count* (0, 1 or 2). Where both are computed, each stands for itself alone.
 
+mod blend;
 mod comparison;
 mod divergence;
 mod fft;
@@ -20,6 +21,7 @@ mod pointwise;
 mod transform;
 mod truncation;
 
+pub use blend::SpectralBlend;
 pub use comparison::{SpectralBands, SpectralComparison};
 pub use divergence::{Form, SpectralDivergence};
 pub use plan::{Length, Scope, Spectrum};
