@@ -11,6 +11,7 @@ mod determinism;
 mod digits;
 mod divergence;
 mod extension;
+mod guard;
 mod insight;
 mod keeping;
 mod log;
