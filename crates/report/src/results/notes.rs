@@ -1,7 +1,6 @@
 //! What is said below the tables.
 
 use super::{Form, Open, Results};
-use crate::gains::ALONE;
 use crate::quantity::counted;
 use formant_runtime::event::Approach;
 
@@ -19,9 +18,6 @@ impl Results {
         }
         if !joins && runs().any(|run| !run.personal) {
             notes.push("(PM) trains no personal models: its generic model on the clients' own test sets. Not ranked.".to_owned());
-        }
-        if self.form == Form::Methods && runs().any(|run| run.label == ALONE) {
-            notes.push("worse off: clients whose model is worse at last than the one that they train alone, of those that were compared.".to_owned());
         }
         let seeds = self.seeds();
         if runs().next().is_some() {
