@@ -78,10 +78,8 @@ impl FromStr for SamplePart {
 
 impl fmt::Display for SamplePart {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.first == self.last {
-            true => write!(f, "{}/{}", self.first, self.of),
-            false => write!(f, "{}-{}/{}", self.first, self.last, self.of),
-        }
+        let Self { first, last, of } = self;
+        if first == last { write!(f, "{first}/{of}") } else { write!(f, "{first}-{last}/{of}") }
     }
 }
 
