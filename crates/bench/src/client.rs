@@ -3,7 +3,7 @@
 use anyhow::Context as _;
 use formant_numerics::{
     CpuWorker, Descent, LayerTime, Model, Moments, NetworkSpec, Objective, Optimiser, Part, Rng,
-    Rule, Shape, SpectralDivergence, Stream, Tape,
+    Rule, Shape, SpectralTerm, Stream, Tape,
 };
 use std::sync::Arc;
 
@@ -118,11 +118,7 @@ impl Client {
     }
 
     /// The same on another objective, whose teachers were transformed before.
-    pub(crate) fn step_on(
-        &mut self,
-        objective: &Objective<'_>,
-        teachers: &mut [SpectralDivergence],
-    ) {
+    pub(crate) fn step_on(&mut self, objective: &Objective<'_>, teachers: &mut [SpectralTerm]) {
         let descent = Descent { optimiser: self.optimiser, part: Part::All };
         let outcome = self.worker.descend(&mut self.model, descent, objective, teachers);
         self.objective = outcome.unwrap_or(f64::NAN);

@@ -5,11 +5,10 @@ use crate::stopwatch::{Tally, together};
 use anyhow::Context as _;
 use clap::ValueEnum;
 use formant_numerics::{
-    Differentiable, Form, Length, Objective, Rng, Scope, Spectral, SpectralDivergence, Spectrum,
-    Stream, Term,
+    Band, Differentiable, Form, Length, Objective, Part, Rng, Scope, Spectral, SpectralPlans,
+    SpectralTerm, Stream, Term,
 };
 use serde_json::{Value, json};
-use std::sync::Arc;
 
 /// A pull that is felt but does not move the weights far in the time of a measurement.
 const LAMBDA: f32 = 1.0;
@@ -87,7 +86,7 @@ impl From<ScopeName> for Scope {
 struct Pupil<'t> {
     client: Client,
     data: Spectral<'t>,
-    term: SpectralDivergence,
+    term: SpectralTerm,
     gradient: Vec<f32>,
 }
 
@@ -108,12 +107,12 @@ pub(crate) fn measure(args: &Args) -> anyhow::Result<Value> {
     let network = work.network()?;
     let teacher = network.init(&mut Rng::new(2, Stream::Test, 0, 0));
     let (scope, length) = (args.scope.into(), args.length.into());
-    let plans = Arc::new(Spectrum::new(network.layout(), scope, length));
+    let plans = SpectralPlans::new(network.layout(), Part::All, scope, length);
     let mut pupils = Vec::new();
     for client in work.clients(&network) {
         let (form, tau, teacher) = (args.form.into(), args.tau, &teacher.parameters[..]);
         let data = Spectral { form, scope, length, tau, ..Spectral::towards(teacher) };
-        let term = SpectralDivergence::new(plans.clone(), form, tau, teacher).context("--tau")?;
+        let term = plans.term(form, tau, Band::Low, teacher).context("--tau")?;
         pupils.push(Pupil { client, data, term, gradient: vec![0.0; teacher.len()] });
     }
     let (mut plain, mut with, mut alone) = (Vec::new(), Vec::new(), Vec::new());

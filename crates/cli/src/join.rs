@@ -10,6 +10,7 @@ use formant_methods::Zoo;
 use formant_network::client::{Identity, JoinOptions, Source, Summary, join as take_part};
 use formant_network::identity::ClientIdentity;
 use formant_network::parse_bytes;
+use formant_runtime::Choice;
 use formant_runtime::event::Score;
 use std::fmt::Write as _;
 use std::net::ToSocketAddrs;
@@ -91,14 +92,18 @@ fn rate_limit(args: &JoinArgs) -> anyhow::Result<Option<u64>> {
 }
 
 fn json(summary: &Summary) -> serde_json::Value {
-    serde_json::json!({
+    let mut found = serde_json::json!({
         "rounds": summary.rounds,
         "samples": summary.samples,
         "personal": summary.personal,
         "generic": summary.generic,
         "fingerprint": summary.fingerprint,
         "model": summary.model,
-    })
+    });
+    if let Some(choice) = &summary.choice {
+        found["personal_share"] = choice.shares.clone().into();
+    }
+    found
 }
 
 fn table(summary: &Summary) -> String {
@@ -116,12 +121,32 @@ fn table(summary: &Summary) -> String {
         let model = pasteable(model);
         format!("model        {model}\n\nuse it       {} predict {model} FILE…\n", program::name())
     });
+    let served = summary
+        .choice
+        .as_ref()
+        .map_or(String::new(), |choice| format!("serves       {}\n", served(choice)));
     format!(
-        "rounds       {}\ntest samples {}\npersonal     {}\ngeneric      {}\nfingerprint  {}\n{model}",
+        "rounds       {}\ntest samples {}\npersonal     {}\ngeneric      {}\nfingerprint  {}\n{served}{model}",
         summary.rounds,
         summary.samples,
         figures(&summary.personal),
         figures(&summary.generic),
         summary.fingerprint
     )
+}
+
+/// What the guard has chosen.
+fn served(choice: &Choice) -> String {
+    let share = |share: f32| format!("{:.0} %", 100.0 * share);
+    match &*choice.shares {
+        _ if choice.is_personal() => "the personal model as it was trained".into(),
+        _ if choice.is_generic() => "the generic model, which is better here".into(),
+        [one] => format!("{} personal, the rest generic", share(*one)),
+        [bands @ .., head] => {
+            let bands: Vec<String> = bands.iter().map(|band| share(*band)).collect();
+            let bands = bands.join(", ");
+            format!("{bands} personal from low to high frequencies, the head {}", share(*head))
+        }
+        [] => "-".into(),
+    }
 }

@@ -78,11 +78,8 @@ impl FromStr for SamplePart {
 
 impl fmt::Display for SamplePart {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.first == self.last {
-            write!(f, "{}/{}", self.first, self.of)
-        } else {
-            write!(f, "{}-{}/{}", self.first, self.last, self.of)
-        }
+        let Self { first, last, of } = self;
+        if first == last { write!(f, "{first}/{of}") } else { write!(f, "{first}-{last}/{of}") }
     }
 }
 

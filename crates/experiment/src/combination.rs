@@ -22,6 +22,16 @@ pub(crate) fn check(settings: &Settings) -> Result<(), ExperimentError> {
             "set data.validation_fraction, e.g. to 0.25",
         ));
     }
+    let guard = settings.evaluation.guard;
+    if drawn && !guard.is_off() && settings.data.validation_fraction == 0.0 {
+        return Err(ExperimentError::combination(
+            format!(
+                "`evaluation.guard = \"{}\"` chooses on validation samples, but `data.validation_fraction = 0`",
+                guard.word()
+            ),
+            "set data.validation_fraction, e.g. to 0.25, or evaluation.guard = \"off\"",
+        ));
+    }
     let epochs = settings.evaluation.adapt_epochs.map(|epochs| epochs.to_string());
     let rate = settings.evaluation.adapt_learning_rate.map(|rate| rate.to_string());
     for (key, value) in [("adapt_epochs", epochs), ("adapt_learning_rate", rate)] {
@@ -71,6 +81,14 @@ pub(crate) fn check_scored(
     federation: &Federation,
 ) -> Result<(), ExperimentError> {
     let split = settings.evaluation.split;
+    if !settings.evaluation.guard.is_off()
+        && federation.clients.iter().all(|data| data.validation.is_empty())
+    {
+        return Err(ExperimentError::combination(
+            "`evaluation.guard` chooses on validation samples, and no client has any",
+            "set evaluation.guard = \"off\", or list validation samples in data.partition_file",
+        ));
+    }
     let mut holders = federation.clients.iter().chain(&federation.newcomers.clients);
     if split != Scored::Validation || holders.any(|data| !split.of(data).is_empty()) {
         return Ok(());

@@ -3,7 +3,7 @@
 use crate::section::{Section, key, whole};
 use formant_methods::schema::{Default as Preset, Key, Kind};
 use formant_numerics::{Measures, Metric};
-use formant_runtime::Scored;
+use formant_runtime::{Guard, Scored};
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
@@ -16,9 +16,11 @@ pub(crate) const SECTION: Section = Section {
 fn complete(table: &mut Table) {
     let plain = Value::Array(vec![Metric::Accuracy.word().into()]);
     let spectra = Value::Integer(SPECTRA);
+    let off = Value::from(Guard::Off.word());
     table.retain(|key, value| match key {
         "metrics" => *value != plain,
         "spectra" => *value != spectra,
+        "guard" => *value != off,
         _ => true,
     });
 }
@@ -44,6 +46,13 @@ const KEYS: &[Key] = &[
         Kind::Choices(Metric::WORDS),
         Preset::Texts(&[Metric::Accuracy.word()]),
         "what models are scored by; the first decides which round is best, and rankings go by it",
+    ),
+    key(
+        "guard",
+        Kind::Choice(Guard::WORDS),
+        Preset::Text(Guard::Off.word()),
+        "what a client serves as its PM, by its own validation samples: off: what it trained; best: that or the GM; \
+         blend: these or 1/4, 1/2, 3/4 between them; bands: so for each of three bands of frequencies and the head",
     ),
     key(
         "patience",
@@ -84,6 +93,9 @@ pub struct Evaluation {
     /// By what; the first is the figure that decides.
     #[serde(default, skip_serializing_if = "Measures::is_plain")]
     pub metrics: Measures,
+    /// Between which models clients choose the one that they serve.
+    #[serde(default = "no_guard", skip_serializing_if = "Guard::is_off")]
+    pub guard: Guard,
     /// After how many evaluations in a row without improvement a method ends, if it does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub patience: Option<usize>,
@@ -96,6 +108,10 @@ pub struct Evaluation {
     /// Learning rate at which new clients fine-tune; without it, that of each method's personal phase.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub adapt_learning_rate: Option<f64>,
+}
+
+fn no_guard() -> Guard {
+    Guard::Off
 }
 
 fn usual_spectra() -> usize {
@@ -126,6 +142,7 @@ impl Evaluation {
             every,
             split,
             metrics,
+            guard: self.guard,
             patience,
             spectra,
             adapt_epochs,

@@ -99,7 +99,8 @@ impl Experiment {
     }
 
     fn size_of(&self, data: &ClientData) -> ClientSize {
-        ClientSize { train: data.train.len(), test: self.evaluation.split.of(data).len() }
+        let test = self.evaluation.plan().scored_samples(data);
+        ClientSize { train: data.train.len(), test }
     }
 
     fn header(

@@ -14,7 +14,7 @@ use formant_methods::Zoo;
 use formant_numerics::{
     Augmentation, Convolution, Family, Measures, Metric, NetworkSpec, Norm, Stem,
 };
-use formant_runtime::{Curve, Keep, Scored};
+use formant_runtime::{Curve, Guard, Keep, Scored};
 use proptest::prelude::*;
 use proptest::{option, sample};
 use toml::Table;
@@ -264,6 +264,7 @@ prop_compose! {
         split in sample::select(&[Scored::Test, Scored::Validation][..]),
         metrics in sample::subsequence(Metric::ALL.to_vec(), 1..=5).prop_shuffle(),
         patience in option::of(1usize..100),
+        guard in sample::select(&[Guard::Off, Guard::Best, Guard::Blend, Guard::Bands][..]),
         runtime in runtime(),
     ) -> Settings {
         let own = own.filter(|epochs| *epochs != training.epochs);
@@ -273,8 +274,9 @@ prop_compose! {
         let spectra = (every * 7) % 5;
         let adapt_epochs = adapt_epochs.filter(|_| data.new_clients.is_some());
         let adapt_learning_rate = adapt_rate.filter(|_| data.new_clients.is_some());
-        let evaluation =
-            Evaluation { every, split, metrics, patience, spectra, adapt_epochs, adapt_learning_rate };
+        let evaluation = Evaluation {
+            every, split, metrics, guard, patience, spectra, adapt_epochs, adapt_learning_rate,
+        };
         let methods = methods(own);
         Settings {
             name, seed, rounds, data, network, training, federation, devices, links, evaluation,

@@ -3,8 +3,8 @@
 use crate::{Combine, MethodError, Moment};
 use formant_numerics::{
     Augmentation, Augmenter, BatchPlan, Batches, Criterion, Descent, Loss, Meter, Model, Network,
-    NumericsError, Objective, Optimiser, Output, Part, Patience, Phase, Pulse, Rng, Samples,
-    Weighted, Worker,
+    NumericsError, Objective, Optimiser, Output, Part, Patience, Phase, Pulse, Rng, Samples, Scope,
+    SpectralBlend, Weighted, Worker, vector,
 };
 use std::sync::Arc;
 
@@ -180,11 +180,32 @@ impl<'a> Local<'a> {
     /// `w ← w + β (v − w)`. With `β = 0` nothing changes.
     pub fn blend(&self, model: &mut Model, towards: &Model, beta: f32, part: Part) {
         let own = self.network.layout().range(part);
-        let parameters = model.parameters[own.clone()].iter_mut().zip(&towards.parameters[own]);
-        for (w, v) in parameters.chain(model.buffers.iter_mut().zip(&towards.buffers)) {
-            // The other model itself, and not what rounding leaves of it.
-            *w = if beta == 1.0 { *v } else { *w + beta * (v - *w) };
+        let to = &mut model.parameters[own.clone()];
+        vector::interpolate(beta, &towards.parameters[own], to);
+        vector::interpolate(beta, &towards.buffers, &mut model.buffers);
+    }
+
+    /// The same of the lowest share `τ` of the frequencies alone: `w ← F⁻¹[ŵ + β (v̂ − ŵ) in the band, ŵ elsewhere]`.
+    /// Statistics have no frequency and move by `β`. With `τ = 1` it is [`Local::blend`].
+    pub fn blend_low(
+        &self,
+        model: &mut Model,
+        towards: &Model,
+        beta: f32,
+        tau: f64,
+        part: Part,
+    ) -> Result<(), MethodError> {
+        if tau >= 1.0 || beta == 0.0 {
+            self.blend(model, towards, beta, part);
+            return Ok(());
         }
+        let layout = self.network.layout();
+        let mut bands = SpectralBlend::new(layout, Scope::Flat, &[tau], part == Part::Body)?;
+        let betas = [beta, 0.0, 0.0];
+        let betas = &betas[..bands.shares()];
+        bands.blend(&mut model.parameters, &towards.parameters, betas);
+        vector::interpolate(beta, &towards.buffers, &mut model.buffers);
+        Ok(())
     }
 
     /// An error if training has left the finite numbers.

@@ -34,7 +34,8 @@
 //!
 //! Beyond the paper, each off unless its key says otherwise; docs/RESULTS.md has what they are worth:
 //! - `blend = β`: before each personal phase `w_p ← w_p + β (w_G^{t−1} − w_p)`, statistics included. Without terms,
-//!   `β = 1` is FedAvg with fine-tuning, and any `β` is plain interpolation: what a spectrum has to beat.
+//!   `β = 1` is FedAvg with fine-tuning, and any `β` is plain interpolation: what a spectrum has to beat. With
+//!   `blend_tau < 1` only the lowest frequencies go, by the Fourier transform and back.
 //! - `teacher = "received"`: `w_p` learns from `w_G^{t−1}`, which carries no drift of the client's own. With
 //!   `form = "complex"` and `tau_p = 1` it is Ditto's personal phase.
 //! - `strength_g`, `strength_p`: in place of `λ`, the pull as a share of that of the cross-entropy
@@ -99,6 +100,8 @@ pub struct Scd {
     pub teacher_g: GenericTeacher,
     /// `β`: how far the personal model goes towards the received one before it trains.
     pub blend: f32,
+    /// Over which share of the frequencies.
+    pub blend_tau: f64,
     /// What takes part in terms and blend.
     pub part: Taught,
     /// How the shared phase trains its head.
@@ -192,7 +195,7 @@ impl Averaging for Scd {
             client.w_p.copy_from(of(self.warm_up_to));
             return Ok(());
         }
-        local.blend(&mut client.w_p, got, self.blend, self.part());
+        local.blend_low(&mut client.w_p, got, self.blend, self.blend_tau, self.part())?;
         let divergence = self.divergence(&of(self.teacher).parameters, self.tau_p);
         local.sgd(&mut client.w_p, &[weight(self.lambda_p, self.strength_p).of(divergence)])
     }

@@ -71,6 +71,14 @@ pub enum NumericsError {
         "form = \"complex\" compares phases, and singular values have none; choose another form (normalized, generalized, raw) or another scope (two-d, kernel, per-layer, flat)"
     )]
     NoPhase,
+    /// Edges of bands that are no shares, or do not rise.
+    #[error(
+        "bands of frequencies end at {edges:?}, and these are not rising shares between 0 and 1; e.g. [0.1, 0.3] makes three bands"
+    )]
+    Edges {
+        /// What was asked for.
+        edges: Vec<f64>,
+    },
     /// Training reached values that are not finite.
     #[error(
         "diverged at step {step}: {what} is not a finite number; lower the learning rate or the weight of the term"

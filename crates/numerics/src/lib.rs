@@ -66,8 +66,8 @@ pub use samples::{Normalisation, Raw, Samples};
 pub use shape::{Shape, Size};
 pub use spectral::{
     Agreement, AgreementLens, BANDS, Band, Bands, Form, Length, Scope, SpectralBands,
-    SpectralComparison, SpectralDivergence, SpectralPair, SpectralPlans, SpectralTerm, Spectrum,
-    SpectrumKind,
+    SpectralBlend, SpectralComparison, SpectralDivergence, SpectralPair, SpectralPlans,
+    SpectralTerm, Spectrum, SpectrumKind,
 };
 pub use tally::{Detail, Tally, probabilities};
 pub use term::{Differentiable, Linear, Proximal};

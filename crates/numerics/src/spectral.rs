@@ -13,6 +13,7 @@
 //! *count* (0, 1 or 2). Where both are computed, each stands for itself alone.
 
 mod agreement;
+mod blend;
 mod comparison;
 mod divergence;
 mod fft;
@@ -27,6 +28,7 @@ mod transform;
 mod truncation;
 
 pub use agreement::{Agreement, AgreementLens, BANDS, Bands, SpectralPair, SpectrumKind};
+pub use blend::SpectralBlend;
 pub use comparison::{SpectralBands, SpectralComparison};
 pub use divergence::{Form, SpectralDivergence};
 pub use plan::{Length, Scope, Spectrum};

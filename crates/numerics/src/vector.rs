@@ -15,6 +15,33 @@ pub fn axpy(a: f32, x: &[f32], y: &mut [f32]) {
     );
 }
 
+/// `w += β (v − w)`: nothing at 0, and exactly `v` at 1.
+///
+/// ```
+/// let mut w = [0.0, 2.0];
+/// formant_numerics::vector::interpolate(0.25, &[4.0, 2.0], &mut w);
+/// assert_eq!(w, [1.0, 2.0]);
+/// ```
+pub fn interpolate(beta: f32, v: &[f32], w: &mut [f32]) {
+    assert_eq!(v.len(), w.len());
+    // What the formula would only nearly do.
+    if beta == 0.0 {
+        return;
+    }
+    if beta == 1.0 {
+        w.copy_from_slice(v);
+        return;
+    }
+    vectorised(
+        #[inline(always)]
+        || {
+            for (w, v) in w.iter_mut().zip(v) {
+                *w += beta * (v - *w);
+            }
+        },
+    );
+}
+
 /// `x *= a`.
 pub fn scale(a: f32, x: &mut [f32]) {
     for x in x {

@@ -15,7 +15,7 @@ use crate::markdown::escaped;
 use crate::paired::{contest, named, panel};
 use crate::quantity::shortened;
 use crate::scoreboard::{first_heading, names};
-use crate::seeds::{check_repetitions, figure_columns, notes, setting};
+use crate::seeds::{check_repetitions, figure_columns, notes, setting, worse_off_column};
 use crate::summary::unranked;
 use crate::table::{Cell, Column, table_lines};
 use crate::{Contest, ReportError, Row, RunLog, SeedRow, Which, covers, over_seeds};
@@ -339,6 +339,7 @@ pub fn comparison_table(found: &Comparison) -> String {
                 .map(|spread| (spread, true))
         });
     }
+    worse_off_column(&mut columns, rows.iter().copied());
     let mut text = table_lines(&columns);
     let all: Vec<SeedRow> = rows.into_iter().cloned().collect();
     let mut below = notes(&all);

@@ -6,7 +6,7 @@ use serde::Serialize;
 use crate::{MethodLog, RunLog};
 
 /// The method whose clients train alone, by its name in the zoo.
-const ALONE: &str = "local";
+pub(crate) const ALONE: &str = "local";
 
 /// What a method's clients gain. A gain is a difference of scores, from -1 to 1; more is better, whatever
 /// the metric.

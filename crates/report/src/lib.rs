@@ -19,6 +19,7 @@
 //! # Ok::<(), formant_report::ReportError>(())
 //! ```
 
+mod alone;
 mod answers;
 mod bootstrap;
 mod compare;
@@ -45,6 +46,7 @@ mod summary;
 mod table;
 mod timeline;
 
+pub use alone::{MeanWorseOff, WorseOff};
 pub use answers::{Answered, Answers, Confusion, answers};
 pub use bootstrap::Interval;
 pub use compare::{Comparison, Group, GroupRow, Problem, compare, comparison_table};
@@ -70,6 +72,6 @@ pub use paired::{
 };
 pub use seeds::{FurtherSeedRow, SeedRow, Spread, over_seeds, seed_table};
 pub use spectra::{Apart, SpectralCourse, TermShare, spectral_courses};
-pub use summary::{CandidateRow, FurtherRow, Row, WorseOff, rows, unranked};
+pub use summary::{CandidateRow, FurtherRow, Row, rows, unranked};
 pub use table::{markdown_table, table};
 pub use timeline::{Timeline, timeline_svg, timeline_text};

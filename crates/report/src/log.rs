@@ -14,7 +14,8 @@ use std::path::Path;
 
 use formant_runtime::Checkpoint;
 use formant_runtime::event::{
-    Adapted, Detailed, MethodInfo, Metric, Phase, Ready, RunStarted, Runtime, Span, Spectra,
+    Adapted, Detailed, Guarded, MethodInfo, Metric, Phase, Ready, RunStarted, Runtime, Span,
+    Spectra,
 };
 
 use crate::ReportError;
@@ -100,6 +101,8 @@ pub struct Evaluation {
     pub per_client: Vec<Option<f64>>,
     /// Both models by the other metrics of the run.
     pub further: BTreeMap<Metric, Further>,
+    /// What clients serve as their PMs; absent if nobody had a choice.
+    pub guard: Option<Guarded>,
     /// Wall time of the evaluation.
     pub seconds: f64,
     /// When the models were ready, by the virtual clock.

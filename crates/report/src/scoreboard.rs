@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 
 use formant_runtime::event::{Metric, Phase};
 
+use crate::alone::{column, guard_note};
 use crate::quantity::{bytes, counted, duration, one_line, percent, shortened};
-use crate::summary::WorseOff;
 use crate::{Row, RunLog, Standing};
 
 /// What stands above the columns of figures.
@@ -70,6 +70,8 @@ const REASON: usize = 30;
 pub(crate) struct Scoreboard {
     pub(crate) metric: Metric,
     pub(crate) entries: Vec<Entry>,
+    /// How many clients each leaves worse off than training alone; empty where nobody trains alone.
+    pub(crate) worse_off: Vec<Figure>,
     pub(crate) notes: Vec<String>,
     /// The other metrics, one after the other, each with all methods.
     pub(crate) further: Vec<FurtherEntry>,
@@ -115,7 +117,7 @@ impl Scoreboard {
             names(rows).into_iter().zip(rows).map(|(name, row)| entry(name, row)).collect();
         let metric = rows.first().map_or(Metric::Accuracy, |row| row.metric);
         let notes = notes(&entries, rows);
-        Self { metric, entries, notes, further: further(rows) }
+        Self { metric, entries, worse_off: column(rows), notes, further: further(rows) }
     }
 }
 
@@ -242,28 +244,10 @@ fn notes(entries: &[Entry], rows: &[Row]) -> Vec<String> {
     for (entry, row) in entries.iter().zip(rows).filter(|(entry, _)| entry.noted) {
         notes.push(format!("† {}: {}.", entry.name, troubles(row).join("; ")));
     }
-    notes.extend(alone_note(entries, rows));
+    let served = entries.iter().zip(rows).map(|(entry, row)| (&*entry.name, row.guard.as_ref()));
+    notes.extend(guard_note(served));
     notes.extend(clock_note(entries, rows));
     notes
-}
-
-/// How many clients a method leaves worse off than training alone would, if a method tells.
-fn alone_note(entries: &[Entry], rows: &[Row]) -> Option<String> {
-    let found =
-        entries.iter().zip(rows).filter_map(|(entry, row)| Some((entry, row.worse_than_alone?)));
-    let found: Vec<(&Entry, WorseOff)> = found.collect();
-    let all = found.first()?.1.clients;
-    let alike = found.iter().all(|(_, worse)| worse.clients == all);
-    let told = found.iter().map(|(entry, WorseOff { worse, clients })| {
-        if alike {
-            format!("{} {worse}", entry.name)
-        } else {
-            format!("{} {worse} of {clients}", entry.name)
-        }
-    });
-    let told: Vec<String> = told.collect();
-    let of = if alike { format!(", of {}", counted(all, "client")) } else { String::new() };
-    Some(format!("Worse off at last than by training alone{of}: {}.", told.join(", ")))
 }
 
 /// How a method with patience has ended.

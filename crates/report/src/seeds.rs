@@ -1,10 +1,11 @@
 //! Several runs of one experiment that differ in their seeds, as one table of means.
 
-use formant_runtime::event::Metric;
+use formant_runtime::event::{Guarded, Metric};
 use formant_runtime::first_difference;
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::alone::{MeanWorseOff, WORSE_OFF, guard_note, guards};
 use crate::markdown::escaped;
 use crate::paired::standings;
 use crate::quantity::counted;
@@ -39,6 +40,12 @@ pub struct SeedRow {
     pub pm_last: Spread,
     /// Mean of the worst tenth of the clients at the last evaluation.
     pub worst_decile_last: Spread,
+    /// Clients that are worse off than by training alone; absent without a method `local`, and for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub worse_than_alone: Option<MeanWorseOff>,
+    /// What clients of all runs served at last in place of their personal models; absent if nobody had a choice.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub guard: Option<Guarded>,
     /// Where it stands among the others.
     pub standing: Standings,
     /// Runs in which it diverged or gave up.
@@ -125,6 +132,10 @@ pub fn over_seeds(logs: &[RunLog]) -> Result<Vec<SeedRow>, ReportError> {
                 pm_best: figures(place, |row| row.pm_best),
                 pm_last: figures(place, |row| row.pm_last),
                 worst_decile_last: figures(place, |row| row.worst_decile_last),
+                worse_than_alone: MeanWorseOff::of(
+                    runs.iter().map(|rows| rows[place].worse_than_alone),
+                ),
+                guard: guards(runs.iter().map(|rows| rows[place].guard.as_ref())),
                 standing: standings[place],
                 failed: runs.iter().filter(|rows| rows[place].has_failed()).count(),
                 further: further(&runs, place),
@@ -168,6 +179,7 @@ pub fn seed_table(rows: &[SeedRow]) -> String {
         [row.gm_best, row.gm_last, row.pm_best, row.pm_last, row.worst_decile_last]
             .map(|spread| (spread, true))
     });
+    worse_off_column(&mut columns, rows.iter());
     let mut text = table_lines(&columns);
     let metrics = rows.first().map_or(&[][..], |row| &row.further);
     if !metrics.is_empty() {
@@ -225,6 +237,26 @@ pub(crate) fn figure_columns<const N: usize>(
     }
 }
 
+/// The column of clients that are worse off, if somebody trains alone.
+pub(crate) fn worse_off_column<'r>(
+    columns: &mut Vec<Column>,
+    rows: impl Iterator<Item = &'r SeedRow> + Clone,
+) {
+    let cells = worse_off(rows);
+    if !cells.is_empty() {
+        let mut column = Column::new(WORSE_OFF, true);
+        for figure in &cells {
+            column.push(Cell::figure(figure, false));
+        }
+        columns.push(column);
+    }
+}
+
+/// The cells of that column; none where nobody trains alone.
+pub(crate) fn worse_off<'r>(rows: impl Iterator<Item = &'r SeedRow> + Clone) -> Vec<Figure> {
+    MeanWorseOff::column(rows.map(|row| (row.worse_than_alone, row.personal)))
+}
+
 impl SeedRow {
     /// A figure as it stands in a column.
     pub(crate) fn cell(&self, spread: Spread, column: usize, ranked: bool) -> Figure {
@@ -247,6 +279,7 @@ pub(crate) fn notes(rows: &[SeedRow]) -> Vec<String> {
     if rows.iter().any(|row| !row.personal && row.pm_last.mean.is_some()) {
         notes.push(ASIDE_PM.to_owned());
     }
+    notes.extend(guard_note(rows.iter().map(|row| (&*row.name, row.guard.as_ref()))));
     for row in rows.iter().filter(|row| row.failed > 0) {
         notes.push(format!(
             "† {}: clients of it diverged, or it gave up, in {}. Not ranked.",

@@ -3,10 +3,10 @@
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-use formant_runtime::event::{Metric, Phase, RunStarted, Runtime};
+use formant_runtime::event::{Guarded, Metric, Phase, RunStarted, Runtime};
 
 use crate::paired::standings;
-use crate::{Evaluation, Failure, MethodLog, NewcomerRow, RunLog, Standings, gains};
+use crate::{Evaluation, Failure, MethodLog, NewcomerRow, RunLog, Standings, WorseOff, gains};
 
 /// One method in figures. Scores are by the first metric of the run, which is accuracy unless `metric` says
 /// otherwise: fractions from 0 to 1, absent where nothing was scored or the model had diverged; a best
@@ -100,6 +100,9 @@ pub struct Row {
     /// Clients that are worse off than by training alone; absent without a method `local`, and for it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub worse_than_alone: Option<WorseOff>,
+    /// What clients served at last in place of their personal models; absent if nobody had a choice.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub guard: Option<Guarded>,
     /// The same models by the other metrics of the run.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub further: Vec<FurtherRow>,
@@ -108,15 +111,6 @@ pub struct Row {
     /// What clients came to that joined when training was over, in each way.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub newcomers: Vec<NewcomerRow>,
-}
-
-/// How many clients are worse off.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct WorseOff {
-    /// So many.
-    pub worse: usize,
-    /// Of so many that were compared.
-    pub clients: usize,
 }
 
 impl Row {
@@ -235,6 +229,7 @@ fn row(method: &MethodLog, run: &RunStarted) -> Row {
         kept_round,
         kept_by_test: kept_round.is_some() && run.split == "test",
         worse_than_alone: None,
+        guard: last.and_then(|evaluation| evaluation.guard.clone()),
         standing: Standings::default(),
         further: further(method, run, [best_gm, best_pm].map(|best| best.map(|(round, _)| round))),
         newcomers: method.newcomers.iter().map(|found| NewcomerRow::new(found, metric)).collect(),

@@ -3,6 +3,7 @@
 use unicode_width::UnicodeWidthStr;
 
 use crate::Row;
+use crate::alone::WORSE_OFF;
 use crate::markdown::escaped;
 use crate::newcomers::{NewcomerEntry, newcomer_table};
 use crate::quantity::one_line;
@@ -35,6 +36,13 @@ pub fn table(rows: &[Row], colour: bool) -> String {
         let mut column = Column::new(heading, true);
         for entry in &board.entries {
             column.push(Cell::figure(&entry.figures[place], colour));
+        }
+        columns.push(column);
+    }
+    if !board.worse_off.is_empty() {
+        let mut column = Column::new(WORSE_OFF, true);
+        for figure in &board.worse_off {
+            column.push(Cell::figure(figure, colour));
         }
         columns.push(column);
     }

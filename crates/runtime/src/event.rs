@@ -15,7 +15,7 @@ mod score;
 
 pub use adaptation::{Adapted, Approach};
 pub use insight::{ClientSpectra, Detailed, Division, Errors, LayerSpectrum, Reliability, Spectra};
-pub use score::{Candidate, Evaluated, PersonalScore, Score, finite};
+pub use score::{Candidate, Evaluated, Guarded, PersonalScore, Score, finite};
 
 pub use formant_numerics::{Measures, Metric};
 use serde::{Deserialize, Deserializer, Serialize};
@@ -32,10 +32,6 @@ pub const ABSENT_SINCE: u32 = 3;
 /// One line of `events.jsonl`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "the large one is a log's first line, and there is one"
-)]
 pub enum Event {
     /// Opens the log: everything needed to run it again.
     RunStarted(RunStarted),
@@ -364,6 +360,7 @@ mod tests {
             gm: Some(gm.clone()),
             gm_candidates: vec![Candidate { name: "b".into(), score: gm }],
             pm,
+            guard: None,
             seconds: 0.0,
             clock: None,
         })

@@ -1,12 +1,13 @@
 //! A run, fully decided: what the simulator executes.
 
 use crate::event::RunStarted;
-use crate::{Aggregator, Desk, Keep, Profile, RateSchedule};
+use crate::{Aggregator, Desk, Guard, Keep, Profile, RateSchedule};
 use formant_data::{ClientData, Federation};
 use formant_federation::{Personal, Protocol};
 use formant_methods::{Combine, ErasedMethod, Moment, PhaseSettings};
 use formant_model::Card;
 use formant_numerics::{Engine, Measures, Model, Pulse, Rng, Samples, Stream};
+use std::borrow::Cow;
 use std::sync::Arc;
 
 /// Everything that a run needs; no key is looked up later.
@@ -70,8 +71,9 @@ impl RunPlan {
     }
 
     /// Samples on which client `client`'s PM is scored.
-    pub fn scored(&self, client: usize) -> &[u32] {
-        self.evaluation.split.of(&self.federation.clients[client])
+    pub fn scored(&self, client: usize) -> Cow<'_, [u32]> {
+        let federation = &self.federation;
+        self.evaluation.scored(&federation.clients[client], &*federation.dataset.train)
     }
 }
 
@@ -142,6 +144,8 @@ pub struct Evaluation {
     pub split: Scored,
     /// By what; the first is the figure that decides.
     pub metrics: Measures,
+    /// Between which models clients choose the one that they serve.
+    pub guard: Guard,
     /// After how many evaluations in a row without improvement a method ends, if it does.
     pub patience: Option<usize>,
     /// Of how many clients, the first by id, the log shows the spectra of personal models.

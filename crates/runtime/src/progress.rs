@@ -93,7 +93,8 @@ impl RunPlan {
             costs += cost;
         }
         let trained: u64 = rounds.iter().sum();
-        let own: usize = (0..rules.clients).map(|client| self.scored(client).len()).sum();
+        let held = self.federation.clients.iter();
+        let own: usize = held.map(|data| self.evaluation.scored_samples(data)).sum();
         let between = (1..self.rounds).filter(|round| round.is_multiple_of(self.evaluation.every));
         MethodWork {
             evaluated: between.chain((self.rounds > 0).then_some(self.rounds)).collect(),

@@ -1,6 +1,7 @@
 //! What a client computes: both phases of its round, for every driver of the protocol.
 
 use crate::event::Phase;
+use crate::guard::Blender;
 use crate::{MethodPlan, PhasePlan, RunPlan, RuntimeError};
 use formant_methods::{Hints, Loan, Local, MethodError, Moment, Value};
 use formant_numerics::{
@@ -15,12 +16,15 @@ pub struct Hand {
     pub worker: Box<dyn Worker>,
     /// A client's state as it was before the phase under way, to go back to.
     before: Vec<u8>,
+    /// For models between two others.
+    pub(crate) blender: Blender,
 }
 
 impl Hand {
     /// Memory for batches of up to so many samples.
     pub fn new(engine: &dyn Engine, batch: usize) -> Self {
-        Self { worker: engine.worker(batch), before: Vec::new() }
+        let (worker, before) = (engine.worker(batch), Vec::new());
+        Self { worker, before, blender: Blender::default() }
     }
 
     /// How a model does on some samples; an error if it is stopped.

@@ -10,7 +10,7 @@ pub use figures::{Figures, Looked, Seen, Side};
 use crate::StudyError;
 use controls::Rivals;
 use formant_model::{Card, ModelFile, folder};
-use formant_numerics::{Network, Rng, SpectrumKind, Stream, Tape};
+use formant_numerics::{Rng, SpectrumKind, Stream, Tape};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 

@@ -3,6 +3,7 @@
 mod codec;
 mod determinism;
 mod divergence;
+mod guard;
 mod keeping;
 mod learning;
 mod resumption;
@@ -21,6 +22,7 @@ pub use determinism::{
 pub use divergence::{
     one_diverging_client_is_left_out_and_the_others_go_on, training_that_diverges_is_an_event,
 };
+pub use guard::a_guard_serves_what_is_best_and_training_never_sees_it;
 pub use keeping::every_model_that_a_table_scores_is_a_file_that_scores_the_same;
 pub use learning::federating_beats_training_alone;
 pub use resumption::{
@@ -45,6 +47,7 @@ macro_rules! for_each_contract {
     ($($callback:ident)::+ $(, $tokens:expr)?) => {
         $($callback)::+! { $($tokens)?;
             a_fresh_upload_is_its_own_rebase
+            a_guard_serves_what_is_best_and_training_never_sees_it
             a_phase_does_the_work_that_its_method_announces
             an_upload_is_checked_before_it_counts
             evaluation_cannot_train

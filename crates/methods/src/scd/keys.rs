@@ -177,6 +177,13 @@ pub(super) const KEYS: &[Key] = &[
         help: "before each personal phase, how far the personal model goes towards the received one (0 is the paper's; 1 starts from it)",
     },
     Key {
+        name: "blend_tau",
+        symbol: "",
+        kind: Kind::Above { min: 0.0, max: 1.0 },
+        default: Default::Number(1.0),
+        help: "share of the frequencies, the lowest, that the blend moves (1: plain interpolation)",
+    },
+    Key {
         name: "part",
         symbol: "",
         kind: Kind::Choice(Taught::WORDS),

@@ -3,12 +3,12 @@
 
 use super::plan::Assignment;
 use crate::error::NetworkError;
-use formant_methods::{MethodError, Value};
+use formant_methods::Value;
 use formant_model::folder::{GENERIC, OWN};
 use formant_model::{Role, encode};
-use formant_numerics::{EVALUATION_BATCH, Model, Worker};
+use formant_numerics::{EVALUATION_BATCH, Model};
 use formant_runtime::files::{self, Synced};
-use formant_runtime::{RuntimeError, Task};
+use formant_runtime::{Choice, Generic, Hand, RuntimeError};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -41,35 +41,35 @@ pub(crate) struct Parts<'a> {
 pub(crate) struct Models {
     /// As the server has sent it, if it sends one.
     pub(crate) generic: Option<Model>,
-    /// None if the method has none, or if it diverged while it was fine-tuned.
+    /// What the client serves: its personal model, or what its guard has chosen. None if it diverged while it was
+    /// fine-tuned.
     pub(crate) personal: Option<Model>,
+    /// What the guard has chosen, if there was a choice.
+    pub(crate) choice: Option<Choice>,
 }
 
 impl Owner {
     /// Memory for making and scoring models.
-    pub(crate) fn worker(&self) -> Box<dyn Worker> {
+    pub(crate) fn hand(&self) -> Hand {
         let batch = self.assignment.largest_batch().max(EVALUATION_BATCH);
-        self.assignment.task.engine.worker(batch)
+        Hand::new(&*self.assignment.task.engine, batch)
     }
 
     /// Makes both models as an evaluation does; nothing that training sees is changed.
     pub(crate) fn models(
         &self,
         parts: &Parts<'_>,
-        worker: &mut dyn Worker,
+        hand: &mut Hand,
     ) -> Result<Models, NetworkError> {
-        let task = &self.assignment.task;
-        let generic = generic_model(task, parts.broadcast.it)?;
         let desk = self.assignment.desk();
-        let mut local = desk.evaluation(parts.state.rounds as usize, worker);
-        let method = &*task.method.method;
-        let made = method.personal_model(parts.state.it, parts.broadcast.it, &mut local);
-        let personal = match made {
-            Ok(model) => Some(model.into_owned()),
-            Err(MethodError::Numerics(_)) => None,
-            Err(error) => return Err(error.into()),
-        };
-        Ok(Models { generic, personal })
+        let (state, broadcast) = (parts.state.it, parts.broadcast.it);
+        let generic = Generic::of(&desk, broadcast)?.map(Generic::to_model);
+        let (round, guarding) = (parts.state.rounds as usize, self.assignment.guarding());
+        let made = (state, broadcast);
+        Ok(desk.with_served_model(round, made, &guarding, hand, |served, _| {
+            let (personal, choice) = (served.model.cloned(), served.choice);
+            Models { generic, personal, choice }
+        })?)
     }
 
     /// Replaces the files; each is whole at any time. Gives the one to use: the personal model, or,
@@ -104,19 +104,6 @@ impl Owner {
         files::write(&path, &bytes, Synced::Name)?;
         Ok(Some(path))
     }
-}
-
-/// The generic model in a broadcast, if a whole one is in it.
-fn generic_model(task: &Task, broadcast: &Value) -> Result<Option<Model>, NetworkError> {
-    let method = &*task.method.method;
-    let layout = task.engine.network().layout();
-    let vectors = method.broadcast_vectors(broadcast)?;
-    let [parameters, buffers, ..] = vectors[..] else { return Ok(None) };
-    let is_whole = parameters.len() == layout.parameters()
-        && buffers.len() == layout.buffer_values()
-        && method.entry().generic;
-    let model = Model { parameters: parameters.to_vec(), buffers: buffers.to_vec() };
-    Ok(is_whole.then_some(model))
 }
 
 /// A thread that keeps the files up to date beside training. If rounds are quicker than it, it leaves
@@ -165,10 +152,10 @@ impl Scribe {
         let desk = Arc::new(Desk::default());
         let own = desk.clone();
         let thread = std::thread::spawn(move || {
-            let mut worker = None;
+            let mut hand = None;
             while let Some(order) = own.next() {
-                let worker = worker.get_or_insert_with(|| owner.worker());
-                if let Err(error) = follow(&owner, &order, &mut **worker) {
+                let hand = hand.get_or_insert_with(|| owner.hand());
+                if let Err(error) = follow(&owner, &order, hand) {
                     // The run does not depend on these files, and the last ones are written by it.
                     warn!(folder = %owner.folder.display(), %error, "the model files are not renewed");
                 }
@@ -198,13 +185,13 @@ impl Drop for Scribe {
     }
 }
 
-fn follow(owner: &Owner, order: &Order, worker: &mut dyn Worker) -> Result<(), NetworkError> {
+fn follow(owner: &Owner, order: &Order, hand: &mut Hand) -> Result<(), NetworkError> {
     let state = owner.assignment.task.method.method.decode_client(&order.state.it)?;
     let parts = Parts {
         state: After { rounds: order.state.rounds, it: &state },
         broadcast: After { rounds: order.broadcast.rounds, it: &order.broadcast.it },
     };
-    let models = owner.models(&parts, worker)?;
+    let models = owner.models(&parts, hand)?;
     owner.write(&models, &parts).map(|_| ())
 }
 

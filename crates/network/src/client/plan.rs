@@ -8,7 +8,8 @@ use formant_data::{ClientData, Dataset, Description, OwnSplit, Reading};
 use formant_experiment::{Experiment, OneMethod, Override, Side};
 use formant_methods::Zoo;
 use formant_runtime::event::RunStarted;
-use formant_runtime::{Desk, Task};
+use formant_runtime::{Desk, Guarding, Task};
+use std::borrow::Cow;
 use std::path::Path;
 use std::sync::Arc;
 use toml::Table;
@@ -120,8 +121,13 @@ impl Assignment {
     }
 
     /// Samples that its models are scored on.
-    pub(crate) fn scored(&self) -> &[u32] {
-        self.task.evaluation.split.of(&self.data)
+    pub(crate) fn scored(&self) -> Cow<'_, [u32]> {
+        self.task.evaluation.scored(&self.data, &*self.dataset.train)
+    }
+
+    /// How it chooses which model it serves.
+    pub(crate) fn guarding(&self) -> Guarding<'_> {
+        self.task.evaluation.guarding(&self.data, &*self.dataset.train)
     }
 
     /// Samples in its largest training step.

@@ -4,6 +4,7 @@ use super::models::{After, Owner, Parts};
 use crate::error::NetworkError;
 use formant_methods::Value;
 use formant_numerics::{Detail, Model};
+use formant_runtime::Choice;
 use formant_runtime::event::Score;
 use std::path::PathBuf;
 
@@ -14,8 +15,10 @@ pub struct Summary {
     pub rounds: u64,
     /// Samples that both models are scored on: the client's own, which neither has seen.
     pub samples: usize,
-    /// The personal model, if there is one and there are samples.
+    /// The personal model, or what the client serves in its place, if there is one and there are samples.
     pub personal: Option<Score>,
+    /// What the client's guard has chosen to serve, if there was a choice.
+    pub choice: Option<Choice>,
     /// The generic model that the server has sent last, if it sends one.
     pub generic: Option<Score>,
     /// XXH3-128 of the client's state.
@@ -36,24 +39,28 @@ impl Summary {
             rounds: round,
             samples: assignment.scored().len(),
             personal: None,
+            choice: None,
             generic: None,
             fingerprint: crate::wire::fingerprint(&state.encode()?),
             model: None,
         };
         let Some(broadcast) = broadcast else { return Ok(summary) };
-        let mut worker = owner.worker();
+        let mut hand = owner.hand();
         let state = After { rounds: round, it: state };
         let parts = Parts { state, broadcast: After { rounds: round, it: broadcast } };
-        let models = owner.models(&parts, &mut *worker)?;
+        let models = owner.models(&parts, &mut hand)?;
         let (samples, mine) = (&*assignment.dataset.train, assignment.scored());
         let measures = &assignment.task.evaluation.metrics;
         let mut scored = |model: Option<&Model>| {
             let detail = Detail::of(measures);
-            model.and_then(|model| Score::of(&worker.score(model, samples, mine, detail), measures))
+            model.and_then(|model| {
+                Score::of(&hand.worker.score(model, samples, &mine, detail), measures)
+            })
         };
         summary.generic = scored(models.generic.as_ref());
         summary.personal = scored(models.personal.as_ref());
         summary.model = owner.write(&models, &parts)?;
+        summary.choice = models.choice;
         Ok(summary)
     }
 }

@@ -68,6 +68,11 @@ impl House {
         section.as_table_mut().unwrap().insert(key.into(), value.into());
     }
 
+    /// Divides the images anew, after a change to how they are divided.
+    pub(crate) fn divide(&mut self) {
+        self.federation = self.settings().0.federation().unwrap();
+    }
+
     pub(crate) fn settings(&self) -> (OneMethod, ServerSettings) {
         let (experiment, mut settings) =
             ServerSettings::parse(&self.table, &Zoo::standard()).unwrap();

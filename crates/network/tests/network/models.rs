@@ -42,6 +42,28 @@ async fn both_sides_end_with_the_models_of_the_simulator() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn clients_serve_what_they_serve_in_the_simulator() {
+    for (method, guard) in [("scd", "best"), ("ditto", "blend"), ("fedrod", "bands")] {
+        let mut house = House::new(3, method, "");
+        house.set("evaluation", "guard", guard);
+        house.set("data", "train_fraction", 0.5);
+        house.set("data", "validation_fraction", 0.25);
+        house.divide();
+        let (_, summaries) = house.run().await;
+        assert_eq!(house.fingerprint(), house.simulated());
+        let simulated = house.folder.path().join("simulated").join(MODELS).join(method);
+        let mut chosen = 0;
+        for (client, summary) in summaries.iter().enumerate() {
+            let own = read(&house.client_folder(client).join(OWN));
+            let expected = read(&simulated.join(PERSONAL).join(personal(client)));
+            assert_eq!(own.model, expected.model, "{method}, client {client}");
+            chosen += usize::from(summary.choice.is_some());
+        }
+        assert_eq!(chosen, 3, "{method}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_method_without_personal_models_leaves_the_generic_one() {
     let house = House::new(2, "fedavg", "");
     let (_, summaries) = house.run().await;

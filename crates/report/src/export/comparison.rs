@@ -1,10 +1,11 @@
 //! A comparison of runs for spreadsheets and for LaTeX.
 
+use crate::alone::WORSE_OFF;
 use crate::compare::{COLUMNS, coverage, legend, letter};
 use crate::export::csv::{Sheet, cell};
-use crate::export::latex::{Grid, NEEDS, cells, environment, escaped};
+use crate::export::latex::{Grid, NEEDS, cells, environment, escaped, figure};
 use crate::scoreboard::{FIGURES, first_heading};
-use crate::seeds::notes;
+use crate::seeds::{notes, worse_off};
 use crate::{Comparison, Group, GroupRow, SeedRow, Standing, Which};
 
 /// A line for every method of every group: what differs, means and deviations, and the difference to the baseline with
@@ -19,6 +20,7 @@ pub fn comparison_csv(found: &Comparison) -> Vec<u8> {
         headings.extend(parts.map(|part| format!("{column}_{part}")));
     }
     headings.extend(["worst_10_last_mean", "worst_10_last_deviation"].map(str::to_owned));
+    headings.extend(["worse_off_mean", "worse_off_of"].map(str::to_owned));
     let mut sheet = Sheet::new("comparison.csv", &[]).with(headings);
     for (place, group, row) in each(found) {
         let seeds: Vec<String> = group.seeds.iter().map(u64::to_string).collect();
@@ -45,6 +47,8 @@ pub fn comparison_csv(found: &Comparison) -> Vec<u8> {
         }
         let worst = row.row.worst_decile_last;
         line.extend([cell(worst.mean), cell(worst.deviation)]);
+        let worse = row.row.worse_than_alone;
+        line.extend([cell(worse.map(|found| found.worse)), cell(worse.map(|found| found.clients))]);
         sheet.push(line);
     }
     sheet.file().bytes
@@ -83,7 +87,11 @@ pub fn comparison_latex(found: &Comparison) -> String {
     } else if several {
         names.push("group".to_owned());
     }
-    let headings = names.iter().map(String::as_str).chain(FIGURES).map(escaped).collect();
+    let rows: Vec<SeedRow> = each(found).map(|(_, _, row)| row.row.clone()).collect();
+    let mut worse = worse_off(rows.iter()).into_iter();
+    let heading = (worse.len() > 0).then_some(WORSE_OFF);
+    let headings = names.iter().map(String::as_str).chain(FIGURES).chain(heading);
+    let headings = headings.map(escaped).collect();
     let mut grid = Grid { names: names.len(), headings, rows: Vec::new() };
     for (place, group, row) in each(found) {
         let failed = if row.row.failed > 0 { escaped("†") } else { String::new() };
@@ -97,9 +105,9 @@ pub fn comparison_latex(found: &Comparison) -> String {
         let of = &row.row;
         let spreads = [of.gm_best, of.gm_last, of.pm_best, of.pm_last, of.worst_decile_last];
         line.extend(cells(of, spreads, true));
+        line.extend(worse.next().as_ref().map(figure));
         grid.rows.push(line);
     }
-    let rows: Vec<SeedRow> = each(found).map(|(_, _, row)| row.row.clone()).collect();
     let mut below = notes(&rows);
     if several && !in_columns {
         below.extend(found.groups.iter().enumerate().map(|(place, group)| legend(place, group)));

@@ -3,9 +3,10 @@
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
+use crate::alone::WORSE_OFF;
 use crate::quantity::one_line;
 use crate::scoreboard::{FIGURES, Figure, Scoreboard, first_heading, reading};
-use crate::seeds::notes;
+use crate::seeds::{notes, worse_off};
 use crate::{ReportError, RunLog, SeedRow, Spread, over_seeds, rows};
 
 /// The table of a run, or of several that differ in their seeds (then with means and deviations), as an environment
@@ -23,8 +24,9 @@ pub fn latex(logs: &[RunLog]) -> Result<String, ReportError> {
 
 fn run_latex(log: &RunLog) -> String {
     let board = Scoreboard::new(&rows(log));
-    let mut grid = Grid::new(&[&first_heading(board.metric)], true);
-    for entry in &board.entries {
+    let worse = (!board.worse_off.is_empty()).then_some(WORSE_OFF);
+    let mut grid = Grid::new(&[&first_heading(board.metric)], worse.into_iter().chain(["time"]));
+    for (slot, entry) in board.entries.iter().enumerate() {
         let mut name = one_line(&entry.name);
         if let Some(progress) = &entry.progress {
             let _ = write!(name, ", {progress}");
@@ -32,12 +34,12 @@ fn run_latex(log: &RunLog) -> String {
         if entry.noted {
             name.push('†');
         }
-        let figures = entry.figures.iter().map(figure);
+        let figures = entry.figures.iter().chain(board.worse_off.get(slot)).map(figure);
         grid.rows.push(
             [escaped(&name)].into_iter().chain(figures).chain([escaped(&entry.time)]).collect(),
         );
     }
-    let mut further = Grid::new(&["further metric", "method"], false);
+    let mut further = Grid::new(&["further metric", "method"], None);
     for entry in &board.further {
         let first = [escaped(entry.metric.title()), escaped(&entry.name)];
         further.rows.push(first.into_iter().chain(entry.figures.iter().map(figure)).collect());
@@ -59,13 +61,16 @@ fn run_latex(log: &RunLog) -> String {
 /// The table of [`crate::over_seeds`] for an experiment and its seeds: means with deviations.
 pub fn seed_latex(name: &str, seeds: &[u64], rows: &[SeedRow]) -> String {
     let metric = rows.first().map_or_else(Default::default, |row| row.metric);
-    let mut grid = Grid::new(&[&first_heading(metric)], false);
-    let mut further = Grid::new(&["further metric", "method"], false);
-    for row in rows {
+    let worse = worse_off(rows.iter());
+    let heading = (!worse.is_empty()).then_some(WORSE_OFF);
+    let mut grid = Grid::new(&[&first_heading(metric)], heading);
+    let mut further = Grid::new(&["further metric", "method"], None);
+    for (slot, row) in rows.iter().enumerate() {
         let spreads = [row.gm_best, row.gm_last, row.pm_best, row.pm_last, row.worst_decile_last];
         let name = escaped(&row.name);
         let name = if row.failed > 0 { name + &escaped("†") } else { name };
-        grid.rows.push([name].into_iter().chain(cells(row, spreads, true)).collect());
+        let worse = worse.get(slot).map(figure);
+        grid.rows.push([name].into_iter().chain(cells(row, spreads, true)).chain(worse).collect());
     }
     let metrics = rows.first().map_or(0, |row| row.further.len());
     for place in 0..metrics {
@@ -99,9 +104,10 @@ pub(super) struct Grid {
 }
 
 impl Grid {
-    fn new(names: &[&str], timed: bool) -> Self {
-        let time = timed.then_some("time");
-        let headings = names.iter().copied().chain(FIGURES).chain(time).map(escaped).collect();
+    /// With columns of figures, and some more behind them.
+    fn new(names: &[&str], more: impl IntoIterator<Item = &'static str>) -> Self {
+        let figures = FIGURES.into_iter().chain(more).map(escaped);
+        let headings = names.iter().copied().map(escaped).chain(figures).collect();
         Self { names: names.len(), headings, rows: Vec::new() }
     }
 
@@ -191,7 +197,7 @@ pub(super) fn environment(
 }
 
 /// A figure with the marks that the table gives it.
-fn figure(figure: &Figure) -> String {
+pub(super) fn figure(figure: &Figure) -> String {
     let shown = escaped(&figure.text);
     match figure {
         Figure { aside: true, .. } => format!("({shown})"),

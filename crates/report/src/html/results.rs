@@ -4,9 +4,10 @@ use std::fmt::Write;
 
 use super::drawing::scrolling;
 use super::{headings, swatch, text};
+use crate::alone::{READING, WORSE_OFF};
 use crate::quantity::counted;
 use crate::scoreboard::{FIGURES, FURTHER_READING, Figure, Scoreboard, first_heading, reading};
-use crate::seeds::notes as seed_notes;
+use crate::seeds::{notes as seed_notes, worse_off};
 use crate::{RunLog, SeedRow, Spread, over_seeds, rows};
 
 /// The table by the first metric, that of the others, and the notes.
@@ -14,6 +15,9 @@ pub(super) fn section(page: &mut String, logs: &[RunLog]) {
     let rows = rows(&logs[0]);
     let board = Scoreboard::new(&rows);
     let _ = write!(page, "<p class=\"caption\">{}", reading(board.metric));
+    if !board.worse_off.is_empty() {
+        let _ = write!(page, " {READING}");
+    }
     if let Some(seeds) = seeds(logs) {
         let number = counted(logs.len(), "seed");
         let _ = writeln!(
@@ -28,7 +32,8 @@ pub(super) fn section(page: &mut String, logs: &[RunLog]) {
     page.push_str("</p>\n");
     let mut table = String::from("<table>\n");
     let first = first_heading(board.metric);
-    headings(&mut table, [first.as_str()].into_iter().chain(FIGURES).chain(["time"]));
+    let worse = (!board.worse_off.is_empty()).then_some(WORSE_OFF);
+    headings(&mut table, [first.as_str()].into_iter().chain(FIGURES).chain(worse).chain(["time"]));
     for (slot, entry) in board.entries.iter().enumerate() {
         let _ = write!(table, "<tr><th scope=\"row\">{}{}", swatch(slot), text(&entry.name));
         if let Some(progress) = &entry.progress {
@@ -36,6 +41,7 @@ pub(super) fn section(page: &mut String, logs: &[RunLog]) {
         }
         table.push_str(if entry.noted { " †</th>" } else { "</th>" });
         figures(&mut table, &entry.figures);
+        figures(&mut table, board.worse_off.get(slot));
         let _ = writeln!(table, "<td>{}</td></tr>", text(&entry.time));
     }
     table.push_str("</tbody>\n</table>");
@@ -63,20 +69,22 @@ fn seeds(logs: &[RunLog]) -> Option<Vec<SeedRow>> {
 fn over_seeds_table(rows: &[SeedRow], board: &Scoreboard) -> String {
     let mut table = String::from("<table>\n");
     let first = first_heading(board.metric);
-    headings(&mut table, [first.as_str()].into_iter().chain(FIGURES));
+    let worse = worse_off(rows.iter());
+    let heading = (!worse.is_empty()).then_some(WORSE_OFF);
+    headings(&mut table, [first.as_str()].into_iter().chain(FIGURES).chain(heading));
     for (slot, row) in rows.iter().enumerate() {
         let [gm_best, gm_last, pm_best] = [row.gm_best, row.gm_last, row.pm_best];
         let figures = [gm_best, gm_last, pm_best, row.pm_last, row.worst_decile_last];
-        means(&mut table, (slot, row), board, figures, true);
+        means(&mut table, (slot, row), board, (figures, worse.get(slot)), true);
     }
     let metrics = rows.first().map(|row| row.further.iter().map(|further| further.metric));
     for (place, metric) in metrics.into_iter().flatten().enumerate() {
-        group(&mut table, metric.title());
+        group(&mut table, metric.title(), 6 + usize::from(heading.is_some()));
         for (slot, row) in rows.iter().enumerate() {
             let by = &row.further[place];
             let [gm_best, gm_last, pm_best] = [by.gm_best, by.gm_last, by.pm_best];
             let figures = [gm_best, gm_last, pm_best, by.pm_last, by.worst_decile_last];
-            means(&mut table, (slot, row), board, figures, false);
+            means(&mut table, (slot, row), board, (figures, None), false);
         }
     }
     table.push_str("</tbody>\n</table>");
@@ -87,26 +95,26 @@ fn means(
     table: &mut String,
     (slot, row): (usize, &SeedRow),
     board: &Scoreboard,
-    spreads: [Spread; 5],
+    (spreads, worse): ([Spread; 5], Option<&Figure>),
     ranked: bool,
 ) {
     let name = board.entries.get(slot).map_or(&row.title, |entry| &entry.name);
     let _ = write!(table, "<tr><th scope=\"row\">{}{}</th>", swatch(slot), text(name));
     let cell = |(column, figure)| row.cell(figure, column, ranked);
     let cells: Vec<Figure> = spreads.into_iter().enumerate().map(cell).collect();
-    figures(table, &cells);
+    figures(table, cells.iter().chain(worse));
     table.push_str("</tr>\n");
 }
 
 /// A row that says what the ones below it are by.
-fn group(table: &mut String, title: &str) {
+fn group(table: &mut String, title: &str, columns: usize) {
     let _ = writeln!(
         table,
-        "<tr class=\"group\"><th scope=\"rowgroup\" colspan=\"6\">{title}</th></tr>"
+        "<tr class=\"group\"><th scope=\"rowgroup\" colspan=\"{columns}\">{title}</th></tr>"
     );
 }
 
-fn figures(page: &mut String, figures: &[Figure]) {
+fn figures<'f>(page: &mut String, figures: impl IntoIterator<Item = &'f Figure>) {
     for figure in figures {
         let shown = text(&figure.text);
         let _ = match figure {
@@ -129,7 +137,7 @@ fn further(page: &mut String, board: &Scoreboard) {
     let mut table = String::from("<table>\n");
     headings(&mut table, ["method"].into_iter().chain(FIGURES));
     for entries in board.further.chunk_by(|a, b| a.metric == b.metric) {
-        group(&mut table, entries[0].metric.title());
+        group(&mut table, entries[0].metric.title(), 6);
         for entry in entries {
             let (swatch, name) = (swatch(entry.slot), text(&entry.name));
             let _ = write!(table, "<tr><th scope=\"row\">{swatch}{name}</th>");

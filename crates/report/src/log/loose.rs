@@ -3,7 +3,7 @@
 //! A figure that is not finite is absent; up to format 2, `null` stood for it. Which figures are not
 //! there says something important: whether a model has diverged, or nobody has scored it.
 
-use formant_runtime::event::{ClientSize, Metric, Ready, RunStarted};
+use formant_runtime::event::{ClientSize, Guarded, Metric, Ready, RunStarted};
 use serde::{Deserialize, Deserializer};
 use std::collections::BTreeMap;
 
@@ -21,6 +21,8 @@ pub(super) struct LooseEvaluated {
     gm_candidates: Vec<LooseCandidate>,
     #[serde(default)]
     pm: Option<LoosePersonalScore>,
+    #[serde(default)]
+    guard: Option<Guarded>,
     seconds: f64,
     #[serde(default)]
     clock: Option<Ready>,
@@ -78,7 +80,7 @@ impl LooseEvaluated {
     /// which metric comes first.
     pub(super) fn evaluation(self, run: &RunStarted) -> Evaluation {
         let (clients, metric) = (&run.clients, run.metrics.first());
-        let Self { gm, gm_candidates, pm, seconds, clock, .. } = self;
+        let Self { gm, gm_candidates, pm, guard, seconds, clock, .. } = self;
         let generic_diverged =
             gm.as_ref().is_some_and(|gm| gm.accuracy.is_none() || gm.loss.is_none());
         let personal_diverged = pm.as_ref().is_some_and(|pm| pm.has_diverged(clients));
@@ -104,6 +106,7 @@ impl LooseEvaluated {
             worst_decile: pm.and_then(|pm| pm.worst_decile),
             per_client: pm.map(|pm| pm.per_client.clone()).unwrap_or_default(),
             further,
+            guard,
             seconds,
             clock,
         }

@@ -72,21 +72,21 @@ fn gains_are_against_local_and_against_the_generic_model_of_the_same_clients() {
 }
 
 #[test]
-fn the_terminal_table_notes_who_is_worse_off_than_alone() {
+fn the_terminal_table_counts_who_is_worse_off_than_alone() {
     let log = small();
     let found = gains(&log);
     let worse = |place: usize| found[place].over_local.as_ref().unwrap().worse;
-    let note = format!(
-        "- Worse off at last than by training alone, of 20 clients: FedAvg {}, Ditto {}, SCD {}.",
-        worse(1),
-        worse(2),
-        worse(3)
-    );
     let text = table(&rows(&log), true);
-    assert!(text.contains(&note), "{text}");
-    assert!(note.chars().count() <= 100);
+    let lines: Vec<&str> = text.lines().collect();
+    let place = lines[0].split('|').position(|heading| heading.trim() == "worse off").unwrap();
+    let cell = |row: usize| lines[2 + row].split('|').nth(place).unwrap().trim().to_owned();
+    assert_eq!(cell(0), "–", "Local itself");
+    assert_eq!(cell(1), format!("({}/20)", worse(1)), "a generic model stands in");
+    assert_eq!([cell(2), cell(3)], [2, 3].map(|place| format!("{}/20", worse(place))));
+    assert!(html_of(&log).contains("<th scope=\"col\">worse off</th>"));
     let without = log_of_one("fedavg");
-    assert!(!table(&rows(&without), true).contains("training alone"));
+    assert!(!table(&rows(&without), true).contains("worse off"));
+    assert!(!html_of(&without).contains("<th scope=\"col\">worse off</th>"));
 }
 
 /// A run of one method that has been scored once.

@@ -51,6 +51,7 @@ pub(crate) fn started(methods: Vec<MethodInfo>, clients: usize, rounds: usize) -
 pub(crate) fn evaluated(method: &str, round: usize, gm: f64, pm: f64, clients: usize) -> Event {
     Event::Evaluated(Evaluated {
         clock: None,
+        guard: None,
         method: method.to_owned(),
         round,
         gm: Some(Score { accuracy: gm, loss: finite(1.0 - gm), further: BTreeMap::new() }),

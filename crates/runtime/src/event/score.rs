@@ -1,6 +1,7 @@
 //! What models were worth.
 
 use super::Ready;
+use crate::Choice;
 use formant_numerics::{Measures, Metric, Tally};
 use serde::{Deserialize, Deserializer, Serialize};
 use std::collections::BTreeMap;
@@ -22,11 +23,48 @@ pub struct Evaluated {
     /// client has samples for it.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "scored")]
     pub pm: Option<PersonalScore>,
+    /// What clients serve as their personal models, which is what `pm` is of; absent if nobody had a choice.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub guard: Option<Guarded>,
     /// Wall time of the evaluation.
     pub seconds: f64,
     /// When the models were ready, by the virtual clock.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clock: Option<Ready>,
+}
+
+/// What clients serve as their personal models, by `evaluation.guard`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Guarded {
+    /// Clients that had a choice.
+    pub clients: usize,
+    /// How many of them serve the personal model as it was trained.
+    pub personal: usize,
+    /// How many the generic one.
+    pub generic: usize,
+    /// Mean share of the personal model, `β`: one for everything, or one for each band of frequencies from the lowest
+    /// to the highest and one for the head.
+    pub shares: Vec<f64>,
+}
+
+impl Guarded {
+    /// Sums up what clients have chosen; nothing if none had a choice.
+    pub fn of(choices: &[Option<Choice>]) -> Option<Self> {
+        let chosen: Vec<&Choice> = choices.iter().flatten().collect();
+        let clients = chosen.len();
+        let mut shares = vec![0.0; chosen.first()?.shares.len()];
+        for choice in &chosen {
+            for (sum, share) in shares.iter_mut().zip(&choice.shares) {
+                *sum += f64::from(*share);
+            }
+        }
+        for sum in &mut shares {
+            *sum /= clients as f64;
+        }
+        let count = |is: fn(&Choice) -> bool| chosen.iter().filter(|choice| is(choice)).count();
+        let (personal, generic) = (count(Choice::is_personal), count(Choice::is_generic));
+        Some(Self { clients, personal, generic, shares })
+    }
 }
 
 /// A model that could be called the generic one.

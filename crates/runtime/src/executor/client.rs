@@ -2,11 +2,11 @@
 
 use super::{Figures, JobRecord, Shared, Step, Trained};
 use crate::event::Phase;
-use crate::{Desk, Hand, Lasting, MethodPlan, RunPlan, RuntimeError};
+use crate::{Desk, Hand, Lasting, MethodPlan, RunPlan, RuntimeError, Served};
 use formant_federation::Until;
 use formant_methods::{MethodError, Value};
 use formant_model::{Role, encode, folder};
-use formant_numerics::{Detail, Metric, Model, NumericsError, Patience, Pulse, Rng, Stream, Tally};
+use formant_numerics::{Detail, Metric, Model, Patience, Pulse, Rng, Stream, Tally};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -95,24 +95,20 @@ impl<'p> Client<'p> {
         Ok(Done { record, upload, changed })
     }
 
-    /// Lends the personal model that the state holds after a round, none if making it diverged. The
-    /// state cannot change.
+    /// Lends the personal model that the state holds after a round, and the one that it serves in its place.
+    /// The state cannot change.
     pub fn with_personal_model<T>(
         &self,
         round: usize,
         state: &Value,
         broadcast: &Value,
         hand: &mut Hand,
-        look: impl FnOnce(Option<&Model>, &mut Hand) -> T,
+        look: impl FnOnce(Served<'_>, &mut Hand) -> T,
     ) -> Result<T, RuntimeError> {
-        let desk = self.desk();
-        let mut local = desk.evaluation(round, &mut *hand.worker);
-        let model = match self.method.method.personal_model(state, broadcast, &mut local) {
-            Ok(model) => Some(model),
-            Err(MethodError::Numerics(NumericsError::Diverged { .. })) => None,
-            Err(error) => return Err(error.into()),
-        };
-        Ok(look(model.as_deref(), hand))
+        let federation = &self.plan.federation;
+        let samples = &*federation.dataset.train;
+        let guarding = self.plan.evaluation.guarding(&federation.clients[self.id], samples);
+        self.desk().with_served_model(round, (state, broadcast), &guarding, hand, look)
     }
 
     /// The weight of its personal model in their mean.
@@ -128,7 +124,7 @@ impl<'p> Client<'p> {
         answers: bool,
         hand: &mut Hand,
     ) -> Result<Tally, RuntimeError> {
-        tally_on(self.plan, self.plan.scored(self.id), model, answers, hand, self.pulse)
+        tally_on(self.plan, &self.plan.scored(self.id), model, answers, hand, self.pulse)
     }
 
     /// What the plan wants to know of such a tally.

@@ -19,7 +19,7 @@ pub use threads::Threads;
 
 use crate::event::{Phase, Span};
 use crate::store::{Room, Stored};
-use crate::{PhaseRecord, RuntimeError};
+use crate::{Choice, PhaseRecord, RuntimeError};
 use formant_methods::Value;
 use formant_numerics::{Confusion, Metric, Model, Pulse, Tally};
 use serde::{Deserialize, Serialize};
@@ -47,7 +47,7 @@ pub trait Executor {
     /// they should be only after success.
     fn run(&mut self, wave: &Wave<'_>, take: &mut Take<'_>) -> Result<(), RuntimeError>;
 
-    /// Scores every client's personal model on its own samples. No state changes.
+    /// Scores every client's personal model, or what it serves in its place, on its own samples. No state changes.
     fn score_personal(&mut self, looked: &Look<'_>) -> Result<PersonalScores, RuntimeError>;
 
     /// Scores one model on every client's own samples, with the answers added up if that is wanted.
@@ -196,7 +196,7 @@ pub struct Look<'a> {
     pub folder: Option<&'a Path>,
     /// Whether all answers are to be added up, in client order.
     pub answers: bool,
-    /// Of so many clients, the first by id, the models themselves are wanted.
+    /// Of so many clients, the first by id, the models themselves are wanted, as they were trained.
     pub models: usize,
     /// Who waits for their scores.
     pub pulse: Pulse<'a>,
@@ -217,8 +217,10 @@ pub struct PersonalScores {
     pub written: Written,
     /// All answers, if they were wanted.
     pub answers: Option<Confusion>,
-    /// The models that were wanted, by client; without those that diverged while they were made.
+    /// The models that were wanted, by client, as they were trained; without those that diverged while they were made.
     pub models: BTreeMap<usize, Model>,
+    /// What every client's guard has chosen; none where there was no choice.
+    pub choices: Vec<Option<Choice>>,
 }
 
 /// What one model is worth on all clients' own samples.

@@ -3,7 +3,7 @@
 use super::Course;
 use super::insight::{Answered, accuracies};
 use crate::RuntimeError;
-use crate::event::{Candidate, Errors, Evaluated, PersonalScore, Score};
+use crate::event::{Candidate, Errors, Evaluated, Guarded, PersonalScore, Score};
 use crate::executor::{Executor, Figures, Look, OwnScores, PersonalScores, Written};
 use formant_methods::Value;
 use formant_numerics::{Measures, Metric, Model};
@@ -77,15 +77,17 @@ impl Course<'_> {
             let score = Score::of(&executor.score_global(&model, false, pulse)?, measures);
             gm_candidates.extend(score.map(|score| Candidate { name: name.into(), score }));
         }
-        let PersonalScores { clients, written, models, .. } = scores;
+        let PersonalScores { clients, written, models, choices, .. } = scores;
+        let held = &self.plan.federation.clients;
         let sizes: Vec<usize> =
-            (0..clients.len()).map(|client| self.plan.scored(client).len()).collect();
+            held.iter().map(|data| self.plan.evaluation.scored_samples(data)).collect();
         let evaluated = Evaluated {
             method: self.method.label.clone(),
             round,
             gm: Score::of(&gm, measures),
             gm_candidates,
             pm: personal_score(&clients, &sizes, measures),
+            guard: Guarded::of(&choices),
             seconds: started.elapsed().as_secs_f64(),
             clock: None,
         };

@@ -43,6 +43,19 @@ fn a_blend_of_one_starts_every_personal_phase_at_the_received_model() {
 }
 
 #[test]
+fn a_blend_over_all_frequencies_is_plain_interpolation_and_over_some_it_is_not() {
+    let of = |more: &str| scd("normalized", "flat", 0.0, 0.0, &format!("blend = 0.5\n{more}"));
+    for network in [DENSE, WITH_BUFFERS] {
+        same_pms(&of("blend_tau = 1"), &of(""), network);
+        // As good as all of them, by way of the transform.
+        let [nearly, all] = after_three(&of("blend_tau = 0.999999"), &of(""), network);
+        let [low, _] = after_three(&of("blend_tau = 0.3"), &of(""), network);
+        let apart = |run: &(Model, Vec<Model>)| distance(&run.1[1], &all.1[1]);
+        assert!(apart(&nearly) < 1e-2 * apart(&low), "{} and {}", apart(&nearly), apart(&low));
+    }
+}
+
+#[test]
 fn a_blend_of_the_body_leaves_the_head() {
     let plan = plan_of(&[FEDAVG], WITH_BUFFERS);
     let mut worker = plan.engine.worker(64);

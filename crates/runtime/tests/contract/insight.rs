@@ -64,8 +64,8 @@ fn answers_add_up_to_the_scores_of_the_table() {
         // A client's labels are its row sums, added up over clients.
         let rows = detailed.pm.as_ref().unwrap().confusion.as_ref().unwrap();
         let mut labels = vec![0; rows.len()];
-        for index in (0..5).flat_map(|client| plan.scored(client)) {
-            labels[plan.federation.dataset.train.label(*index as usize)] += 1;
+        for index in (0..5).flat_map(|client| plan.scored(client).into_owned()) {
+            labels[plan.federation.dataset.train.label(index as usize)] += 1;
         }
         let sums: Vec<u64> = rows.iter().map(|row| row.iter().sum()).collect();
         assert_eq!(sums, labels);

@@ -12,6 +12,7 @@ mod digits;
 mod distillation;
 mod divergence;
 mod extension;
+mod guard;
 mod insight;
 mod keeping;
 mod log;

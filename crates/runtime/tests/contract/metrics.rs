@@ -70,7 +70,7 @@ fn an_evaluation_finds_what_the_files_of_its_models_are_worth() {
             let own = place.join(format!("personal/{client}.safetensors"));
             let file =
                 if method == "fedavg" { generic.clone() } else { ModelFile::read(&own).unwrap() };
-            let expected = figures(&evaluated(&file, &plan, Some(plan.scored(client))));
+            let expected = figures(&evaluated(&file, &plan, Some(&plan.scored(client))));
             for (metric, expected) in Metric::ALL.into_iter().zip(expected) {
                 let found = pm.by(metric).unwrap().per_client[client];
                 assert!(close(found, expected), "{method} {client} {metric:?}");

@@ -106,7 +106,8 @@ impl<'p> Process<'p> {
                     &state,
                     &broadcast,
                     hand,
-                    |model, hand| {
+                    |served, hand| {
+                        let (model, choice) = (served.model, served.choice);
                         let own = own(client, model, answers, hand)?;
                         let written = match (&folder, model) {
                             (Some(folder), Some(model)) => {
@@ -114,8 +115,8 @@ impl<'p> Process<'p> {
                             }
                             _ => None,
                         };
-                        let model = model.filter(|_| send).cloned();
-                        Ok::<_, RuntimeError>(Reply::Looked { own, model, written })
+                        let model = served.trained.filter(|_| send).cloned();
+                        Ok::<_, RuntimeError>(Reply::Looked { own, model, written, choice })
                     },
                 )??;
                 self.state = took_part.then_some(state);

@@ -190,13 +190,14 @@ impl Executor for Processes<'_> {
             answers: looked.answers,
         };
         let replies = self.ask_all(look, |reply| match reply {
-            Reply::Looked { own, model, written } => Some((own, model, written)),
+            Reply::Looked { own, model, written, choice } => Some((own, model, written, choice)),
             _ => None,
         })?;
         let mut scores = PersonalScores::default();
         let mut mean = looked.mean.then(|| MeanModel::of(&self.plan.init()));
-        for (client, (own, model, written)) in replies.into_iter().enumerate() {
+        for (client, (own, model, written, choice)) in replies.into_iter().enumerate() {
             scores.clients.push(own.figures);
+            scores.choices.push(choice);
             add(&mut scores.answers, own.answers);
             if let (Some(mean), Some(model)) = (&mut mean, &model) {
                 mean.add(self.plan.federation.clients[client].train.len() as f64, model);

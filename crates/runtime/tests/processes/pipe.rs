@@ -1,8 +1,8 @@
 //! What is said between the driver and a client's process.
 
 use formant_numerics::{Confusion, Model, Tally};
-use formant_runtime::Stored;
 use formant_runtime::executor::{Adaptation, Figures, JobRecord, Step};
+use formant_runtime::{Choice, Stored};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -38,7 +38,7 @@ pub(crate) enum Request {
 pub(crate) enum Reply {
     Ready,
     Worked { record: JobRecord, upload: Option<Vec<u8>> },
-    Looked { own: Own, model: Option<Model>, written: Option<u64> },
+    Looked { own: Own, model: Option<Model>, written: Option<u64>, choice: Option<Choice> },
     Own(Own),
     Part(Tally),
     Adapted(Adaptation),

@@ -18,6 +18,7 @@ pub(crate) const TESTS: &[(&str, fn())] = &[
     ("every_method_gives_the_bits_of_threads", every_method_gives_the_bits_of_threads),
     ("every_schedule_gives_the_bits_of_threads", every_schedule_gives_the_bits_of_threads),
     ("metrics_and_patience_are_those_of_threads", metrics_and_patience_are_those_of_threads),
+    ("guards_choose_as_those_of_threads", guards_choose_as_those_of_threads),
     ("newcomers_are_those_of_threads", newcomers_are_those_of_threads),
     ("a_run_goes_on_with_either_executor", a_run_goes_on_with_either_executor),
     ("a_client_that_diverges_is_told_alike", a_client_that_diverges_is_told_alike),
@@ -136,6 +137,17 @@ fn metrics_and_patience_are_those_of_threads() {
     let fate = compare(&experiment(&methods, DENSE, all).replace("rounds = 3", "rounds = 8"));
     assert!(fate.evaluations.iter().all(|e| e.gm.as_ref().unwrap().further.len() == 4));
     assert!(fate.evaluations.len() < 4 * 8, "nobody has stopped");
+}
+
+fn guards_choose_as_those_of_threads() {
+    let methods = named(&["fedavg", "ditto", "fedrod", "scd"]);
+    for (guard, split) in [("best", "test"), ("blend", "validation"), ("bands", "test")] {
+        let more = format!("[evaluation]\nguard = \"{guard}\"\nsplit = \"{split}\"\n");
+        let text = experiment(&methods, WITH_BUFFERS, &more)
+            .replace("clients = 5", "clients = 5\nvalidation_fraction = 0.2");
+        let fate = compare(&text);
+        assert!(fate.evaluations.iter().any(|evaluated| evaluated.guard.is_some()));
+    }
 }
 
 fn newcomers_are_those_of_threads() {

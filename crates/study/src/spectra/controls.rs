@@ -3,7 +3,7 @@
 use super::SpectraEffort;
 use super::figures::{Figures, Seen, Side, mean};
 use formant_numerics::{
-    Agreement, AgreementLens, Bands, Network, Rng, SpectrumKind, Stream, Tape, UnitOrder, Units,
+    Agreement, AgreementLens, Bands, Rng, SpectrumKind, Stream, Tape, UnitOrder, Units,
 };
 use serde::Serialize;
 
@@ -76,19 +76,14 @@ impl Rivals {
         let draws = self
             .random_bands
             .iter()
-            .map(|bands| means(observed.iter().map(|pair| flat(pair.by(bands))).collect()));
+            .map(|bands| means(observed.iter().map(|pair| flat(pair.by(bands)))));
         side.push(seen(Control::RandomBands, &draws.collect::<Vec<_>>(), Figures::of_draws));
         let reordered = |order: &UnitOrder, w: &[f32]| self.units.reordered(order, w);
         let over = |change: &dyn Fn(&[f32], &[f32]) -> Pair| {
-            means(
-                pairs
-                    .iter()
-                    .map(|(a, b)| {
-                        let (a, b) = change(a, b);
-                        flat(self.lens.pair(&a, &b).by(&bands))
-                    })
-                    .collect(),
-            )
+            means(pairs.iter().map(|(a, b)| {
+                let (a, b) = change(a, b);
+                flat(self.lens.pair(&a, &b).by(&bands))
+            }))
         };
         // Singular values do not see an order of units.
         if self.kind != SpectrumKind::Singular {
@@ -125,8 +120,8 @@ fn flat((mut bands, all): (Vec<Agreement>, Agreement)) -> Vec<Agreement> {
 }
 
 /// Band by band over some pairs.
-fn means(pairs: Vec<Vec<Agreement>>) -> Vec<Agreement> {
-    by_band(&pairs).map(|band| mean(&band)).collect()
+fn means(pairs: impl Iterator<Item = Vec<Agreement>>) -> Vec<Agreement> {
+    by_band(&pairs.collect::<Vec<_>>()).map(|band| mean(&band)).collect()
 }
 
 fn by_band(all: &[Vec<Agreement>]) -> impl Iterator<Item = Vec<Agreement>> {

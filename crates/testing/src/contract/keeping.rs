@@ -8,7 +8,7 @@ use formant_runtime::RunPlan;
 use std::path::Path;
 
 /// The share of samples that a model file gets right, with the network that its card builds.
-fn accuracy(file: &Path, plan: &RunPlan, indices: Option<&[u32]>) -> f64 {
+pub(super) fn accuracy(file: &Path, plan: &RunPlan, indices: Option<&[u32]>) -> f64 {
     let ModelFile { card, model } = ModelFile::read(file).unwrap();
     let network = card.build("a test's").unwrap();
     assert_eq!(card.normalisation, plan.federation.dataset.test.normalisation());
@@ -46,7 +46,7 @@ pub fn every_model_that_a_table_scores_is_a_file_that_scores_the_same(subject: &
         assert_eq!(clients(&place), expected, "{case:?}");
         for client in expected {
             let file = locate(folder.path(), Some(&method.label), Which::Client(client)).unwrap();
-            let found = accuracy(&file, &plan, Some(plan.scored(client)));
+            let found = accuracy(&file, &plan, Some(&plan.scored(client)));
             let scores = &last.pm.as_ref().unwrap().per_client;
             assert_eq!(Some(found), scores[client], "{case:?}");
             let card = ModelFile::read(&file).unwrap().card;

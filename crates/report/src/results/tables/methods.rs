@@ -1,9 +1,12 @@
 //! A row for each method.
 
 use super::{Results, Shown, Table};
+use crate::alone::WORSE_OFF;
+use crate::gains::ALONE;
+use crate::results::Outcome;
 use crate::results::Scores;
 use crate::results::groups::{Cell, Line, Pick, standings};
-use crate::{Spread, Which};
+use crate::{MeanWorseOff, Spread, Which, WorseOff};
 
 /// The figures of the GM and of the PMs: which they are, and whether a method has the model.
 struct Model {
@@ -64,7 +67,39 @@ fn of_cell(results: &Results, cell: &Cell<'_>) -> Table {
         let worst = line.spread(|scores| scores.worst_last);
         row.push(Shown::figure(worst, line.personal(), None));
     }
+    let worse: Vec<Option<MeanWorseOff>> =
+        cell.lines.iter().map(|line| worse_off(line, &cell.lines)).collect();
+    if worse.iter().any(Option::is_some) {
+        head.push(WORSE_OFF.into());
+        for ((line, row), found) in cell.lines.iter().zip(&mut rows).zip(worse) {
+            let text = found.map_or_else(|| "–".to_owned(), MeanWorseOff::text);
+            let aside = !line.personal() && found.is_some();
+            let text = if aside { format!("({text})") } else { text };
+            row.push(Shown { aside, ..Shown::plain(text) });
+        }
+    }
     Table { title: cell.name.clone(), head, rows }
+}
+
+/// How many clients are worse off at last than by training alone, over the seeds that both have; none for training alone.
+fn worse_off(line: &Line<'_>, all: &[Line<'_>]) -> Option<MeanWorseOff> {
+    let alone = all.iter().find(|other| other.runs.iter().all(|run| run.label == ALONE))?;
+    if alone.method == line.method {
+        return None;
+    }
+    let last = |run: &Outcome| run.scores.as_ref()?.clients.clone();
+    let pairs = line.runs.iter().filter_map(|run| {
+        let other = alone.runs.iter().find(|other| other.seed == run.seed)?;
+        Some((last(run)?, last(other)?, run.metric))
+    });
+    let each = pairs.map(|(mine, other, metric)| {
+        let both = mine.last.iter().zip(&other.last).filter_map(|(pm, other)| (*pm).zip(*other));
+        let both: Vec<(f64, f64)> = both.collect();
+        let same = mine.test == other.test && !both.is_empty();
+        let worse = both.iter().filter(|(pm, other)| metric.is_better(*other, *pm)).count();
+        same.then_some(WorseOff { worse, clients: both.len() })
+    });
+    MeanWorseOff::of(each)
 }
 
 /// The paper's figure and how far ours is from it.

@@ -8,8 +8,8 @@ mod turns;
 use super::client::Client;
 use super::newcomer::Newcomer;
 use super::{
-    Adaptation, Adapting, Answer, Executor, Figures, GlobalSet, Held, JobRecord, Look, MeanModel,
-    OwnScores, PersonalScores, Start, Step, Take, Wave, Written,
+    Adaptation, Adapting, Answer, Executor, GlobalSet, Held, JobRecord, Look, MeanModel, OwnScores,
+    PersonalScores, Start, Step, Take, Wave, Written,
 };
 use crate::store::{Background, ClientStore, Sender, Stored};
 use crate::sync::lock;
@@ -19,6 +19,7 @@ use formant_methods::Value;
 use formant_numerics::{Confusion, Model, Pulse, Tally};
 use inbox::{End, Inbox};
 use order::training_order;
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::thread::Scope;
 use turns::Turns;
@@ -213,7 +214,8 @@ impl Executor for Threads<'_, '_> {
             let state = work.take_state(*id)?;
             let (round, got) = (looked.round, looked.broadcast);
             let found =
-                client.with_personal_model(round, &state, got, hand, |model, hand| {
+                client.with_personal_model(round, &state, got, hand, |served, hand| {
+                    let model = served.model;
                     let tally = client.tally(model, looked.answers, hand)?;
                     if let Some(turn) = turn {
                         turn.take(|(mean, answers)| {
@@ -228,17 +230,21 @@ impl Executor for Threads<'_, '_> {
                     {
                         lock(&written).add(bytes);
                     }
-                    let model = model.filter(|_| *id < looked.models).cloned();
-                    Ok::<_, RuntimeError>((client.figures(&tally), model))
+                    let trained = served.trained.filter(|_| *id < looked.models).cloned();
+                    Ok::<_, RuntimeError>((client.figures(&tally), trained, served.choice))
                 })??;
             work.store.give_back(*id, state, false)?;
             Ok(found)
         })?;
-        let (clients, models): (Vec<Figures>, Vec<Option<Model>>) = found.into_iter().unzip();
-        let models = models.into_iter().enumerate().filter_map(|(id, model)| Some((id, model?)));
+        let (mut clients, mut models, mut choices) = (Vec::new(), BTreeMap::new(), Vec::new());
+        for (id, (figures, model, choice)) in found.into_iter().enumerate() {
+            clients.push(figures);
+            models.extend(model.map(|model| (id, model)));
+            choices.push(choice);
+        }
         let (mean, answers) = sums.map_or((None, None), Turns::into_inner);
         let (mean, written) = (mean.map(MeanModel::finish), *lock(&written));
-        Ok(PersonalScores { clients, mean, written, answers, models: models.collect() })
+        Ok(PersonalScores { clients, mean, written, answers, models, choices })
     }
 
     fn score_own(
