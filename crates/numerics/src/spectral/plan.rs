@@ -53,6 +53,10 @@ impl Length {
     pub const WORDS: &'static [&'static str] = &["exact", "fast"];
 }
 
+/// From how many parameters on a spectrum of exact length is resampled: the library takes three times as long there, and
+/// hardly longer for small networks, whose results are those of the library. A part of results; it never changes.
+const RESAMPLED: usize = 1 << 18;
+
 /// Planned transforms, shared by every phase of a worker.
 pub struct Spectrum {
     pub(super) transforms: Vec<Transform>,
@@ -92,6 +96,7 @@ impl Spectrum {
                 (Some(matrix), _) if matrix.len() == d => Size::Matrix(matrix),
                 (Some(matrix), Length::Fast) => Size::Matrix(matrix),
                 (None, Length::Fast) => Size::Library(smooth(d)),
+                (_, Length::Exact) if d < RESAMPLED => Size::Library(d),
                 (_, Length::Exact) => grid(d).map_or(Size::Library(d), Size::Resampled),
             };
             Transform::new(range, size, &mut planner, &mut sizes)

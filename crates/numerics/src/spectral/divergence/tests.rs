@@ -1,6 +1,6 @@
 //! The gradient against the definition: a direct DFT in `f64` and central differences.
 
-use super::super::fft::Dimensions;
+use super::super::fft::{Dimensions, grid};
 use super::super::pointwise::FLOOR;
 use super::super::transform::Size;
 use super::super::truncation::kept_entries;
@@ -265,12 +265,20 @@ fn resampled_transforms_have_the_right_gradient() {
     }
 }
 
+/// As a long vector is transformed, whose direct transform would take too long in a test.
+fn long(d: usize, length: Length) -> Arc<Spectrum> {
+    Arc::new(match length {
+        Length::Exact => Spectrum::single(d, Size::Resampled(grid(d).unwrap())),
+        Length::Fast => Spectrum::new(&Layout::single(d), Scope::Flat, length),
+    })
+}
+
 #[test]
 fn both_transforms_give_the_same_term() {
     let d = 44_426;
     let (w, v) = (draw(d, 1), draw(d, 2));
     for length in [Length::Exact, Length::Fast] {
-        let own = Arc::new(Spectrum::new(&Layout::single(d), Scope::Flat, length));
+        let own = long(d, length);
         let library = Arc::new(Spectrum::single(d, Size::Library(own.entries())));
         for (form, tau) in FORMS.into_iter().flat_map(|form| [0.1, 0.7, 1.0].map(|t| (form, t))) {
             let [(a, ga), (b, gb)] = [&own, &library].map(|plans| {
@@ -295,7 +303,7 @@ fn long_terms_have_the_same_bits_without_vector_instructions() {
     let d = 40_000;
     let (w, v) = (draw(d, 1), draw(d, 2));
     for length in [Length::Exact, Length::Fast] {
-        let plans = Arc::new(Spectrum::new(&Layout::single(d), Scope::Flat, length));
+        let plans = long(d, length);
         for form in [Form::Normalized, Form::Raw, Form::Complex] {
             let run = || {
                 let mut term = SpectralDivergence::new(plans.clone(), form, 0.6, &v).unwrap();
