@@ -42,6 +42,7 @@ pub const PRESETS: &[Preset] = &[
     preset!("asynchronous"),
     preset!("sensitivity"),
     preset!("cost"),
+    preset!("controls"),
     preset!("duel", tuned include_str!("../../../../experiments/tuned/duel.toml")),
 ];
 
