@@ -87,7 +87,7 @@ fn clients_that_have_learnt_nothing_serve_the_generic_model() {
         guarded(Guard::Best)(&mut plan);
         folder.run(&plan).unwrap();
         let told = folder.result().evaluations.pop().unwrap().guard.unwrap();
-        assert!(told.generic >= 3, "{told:?}");
+        assert!(told.generic >= 2, "{told:?}");
         assert_eq!((told.clients, told.personal + told.generic), (5, 5));
         let share = told.personal as f64 / 5.0;
         assert!((told.shares[0] - share).abs() < 1e-12);
