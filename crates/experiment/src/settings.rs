@@ -198,6 +198,7 @@ mod tests {
             skip_bad: Some(true),
             description: Some(formant_data::description("cifar10").unwrap()),
         };
+        residual.data.part = Some("2-5/5".parse().unwrap());
         residual.data.samples = Some(3);
         residual.data.seed = Some(4);
         residual.data.augment = Augmentation {
@@ -226,6 +227,7 @@ mod tests {
         residual.evaluation.metrics = Measures::new(vec![Metric::MacroF1]).unwrap();
         residual.evaluation.patience = Some(5);
         residual.evaluation.spectra = 1;
+        residual.evaluation.guard = formant_runtime::Guard::Blend;
         residual.evaluation.adapt_epochs = Some(2);
         residual.evaluation.adapt_learning_rate = Some(0.02);
         residual.data.new_clients = Some(2);

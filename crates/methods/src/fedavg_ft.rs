@@ -1,4 +1,4 @@
-//! FedAvg with fine-tuning.
+//! FedAvg-FT: FedAvg with fine-tuning.
 //!
 //! Wang, Mathews, Kiddon, Eichner, Beaufays, Ramage: *Federated Evaluation of On-device Personalization*, 2019.
 //! McMahan et al. (FedAvg), AISTATS 2017.

@@ -100,7 +100,12 @@ mod tests {
         for entry in Zoo::standard().entries() {
             let Built { method, parameters: resolved, .. } = entry.build(&Table::new()).unwrap();
             assert_eq!(method.entry().name, entry.name);
-            assert_eq!(resolved.len(), entry.keys.len(), "{}: a key without a default", entry.name);
+            for key in entry.keys {
+                // Of two keys for one thing, one has a value.
+                let is_told =
+                    resolved.contains_key(key.name) || key.help.starts_with("in place of");
+                assert!(is_told, "{}: {} has no default", entry.name, key.name);
+            }
             assert!(entry.generic || entry.personal);
         }
     }

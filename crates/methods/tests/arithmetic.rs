@@ -128,7 +128,7 @@ fn weights_and_smoothing_of_a_client_with_all_samples() {
 
 #[test]
 fn a_round_of_ditto() {
-    let (mut pencil, ditto) = (Pencil::new(), Ditto { lambda: 1.0 });
+    let (mut pencil, ditto) = (Pencil::new(), Ditto { lambda: 1.0, blend: 0.0 });
     let (_, mut client) = start(&ditto, &symmetric(0.0));
     let got = symmetric(-0.125);
     let sent = ditto.train_shared(&mut client, &got, &mut pencil.local(0, 1)).unwrap();

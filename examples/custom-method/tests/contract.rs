@@ -62,7 +62,7 @@ fn the_command_line_has_it() {
         (output.status.success(), said, String::from_utf8(output.stderr).unwrap())
     };
     let (_, listed, _) = run(&["methods"]);
-    assert!(listed.contains("apfl     GM PM"), "{listed}");
+    assert!(listed.contains("apfl       GM PM"), "{listed}");
     let (_, shown, _) = run(&["methods", "show", "apfl"]);
     assert!(shown.contains("arXiv:2003.13461") && shown.contains("= 0.5\n"), "{shown}");
     run(&["init"]);

@@ -139,11 +139,13 @@ fn what_the_readme_says_one_can_do_works() {
             // Minutes, whatever is left out of it; both have tests of their own.
             "devices" | "speedup" => continue,
             "compare" => words = vec!["compare", &shown],
+            "spectra" => words = vec!["spectra", &shown, "--method", "SCD", "--kind", "flat"],
             // The run is complete: tests of interruption have others.
             "run" if words.contains(&"--resume") => continue,
             "run" if words.contains(&"--data-dir") || words.contains(&"photos.toml") => continue,
             "init" if words.contains(&"--data") => continue,
             "run" | "sweep" => words.extend(short),
+            "tune" => words.extend(short.iter().chain(&["--budget", "1"])),
             _ => {}
         }
         terminal.succeed(&words);

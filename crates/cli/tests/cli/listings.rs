@@ -79,8 +79,8 @@ fn machine_readable_lists() {
         |args: &[&str]| -> Value { serde_json::from_str(&terminal.succeed(args).stdout).unwrap() };
     let methods = json(&["methods", "--json"]);
     let names: Vec<_> = methods.as_array().unwrap().iter().map(|m| &m["name"]).collect();
-    assert_eq!(names[..4], ["local", "fedavg", "fedprox", "feddyn"]);
-    assert_eq!(methods[2]["parameters"][0], "mu");
+    assert_eq!(names[..5], ["local", "fedavg", "fedavg-ft", "fedprox", "feddyn"]);
+    assert_eq!(methods[3]["parameters"][0], "mu");
     let networks = json(&["networks", "--json"]);
     let lenet = networks.as_array().unwrap().iter().find(|n| n["name"] == "lenet5").unwrap();
     assert_eq!(lenet["parameters_28x28x1"], 44_426);
