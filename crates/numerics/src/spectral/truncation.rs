@@ -404,7 +404,9 @@ mod tests {
                     let both = [k].into_iter().chain((!alone).then_some(order.len() - k));
                     let own: Vec<usize> = both.filter(|k| kept.members.hold(*k)).collect();
                     assert_eq!(counts.0[lane], own.len() as f32);
-                    own.into_iter().for_each(|k| counted[k] += 1.0);
+                    for k in own {
+                        counted[k] += 1.0;
+                    }
                 }
             }
         }
