@@ -107,7 +107,8 @@ pub(crate) fn measure(args: &Args) -> anyhow::Result<Value> {
     let network = work.network()?;
     let teacher = network.init(&mut Rng::new(2, Stream::Test, 0, 0));
     let (scope, length) = (args.scope.into(), args.length.into());
-    let plans = SpectralPlans::new(network.layout(), Part::All, scope, length);
+    let band = (args.tau, Band::Low);
+    let plans = SpectralPlans::for_band(network.layout(), Part::All, scope, length, band);
     let mut pupils = Vec::new();
     for client in work.clients(&network) {
         let (form, tau, teacher) = (args.form.into(), args.tau, &teacher.parameters[..]);

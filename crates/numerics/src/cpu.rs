@@ -57,10 +57,20 @@ pub struct CpuWorker {
     memory: Memory,
     d_logits: Vec<f32>,
     scratch: Scratch,
-    spectra: Vec<((Part, Scope, Length), SpectralPlans)>,
+    spectra: Vec<(PlanKey, SpectralPlans)>,
     steps: u64,
     /// What terms have added to the objective of the last step, if it had any.
     terms: Option<f64>,
+}
+
+/// Which transforms are planned.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct PlanKey {
+    part: Part,
+    scope: Scope,
+    length: Length,
+    /// The share of the lowest frequencies, if there is nothing else.
+    lowest: Option<f64>,
 }
 
 /// What losses and terms need beside the passes.
@@ -99,12 +109,15 @@ impl CpuWorker {
     }
 
     /// The Fourier plans for the network's parameters, made at the first call.
-    fn spectrum(&mut self, part: Part, scope: Scope, length: Length) -> SpectralPlans {
-        let key = (part, scope, length);
+    fn spectrum(&mut self, of: &Spectral<'_>) -> SpectralPlans {
+        let Spectral { part, scope, length, .. } = *of;
+        let layout = self.network.layout();
+        let lowest = SpectralPlans::is_narrow(layout, of.tau, of.band).then_some(of.tau);
+        let key = PlanKey { part, scope, length, lowest };
         if let Some((_, known)) = self.spectra.iter().find(|(known, _)| *known == key) {
             return known.clone();
         }
-        let made = SpectralPlans::new(self.network.layout(), part, scope, length);
+        let made = SpectralPlans::for_band(layout, part, scope, length, (of.tau, of.band));
         self.spectra.push((key, made.clone()));
         made
     }
@@ -120,8 +133,8 @@ impl CpuWorker {
         let mut teachers = Vec::new();
         for Weighted { term, .. } in acting(terms) {
             if let Term::Spectral(spectral) = *term {
-                let Spectral { form, scope, length, tau, band, part, teacher, .. } = spectral;
-                let plans = self.spectrum(part, scope, length);
+                let Spectral { form, tau, band, teacher, .. } = spectral;
+                let plans = self.spectrum(&spectral);
                 let matched = spectral.align.then(|| {
                     let units = self.network.units();
                     units.reordered(&units.aligned(teacher, student), teacher)

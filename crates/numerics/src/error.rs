@@ -66,6 +66,14 @@ pub enum NumericsError {
         /// What was asked for.
         tau: f64,
     },
+    /// A band that a narrow plan does not have.
+    #[error(
+        "these transforms were planned for the lowest {lowest} of the frequencies alone; plan others for other bands"
+    )]
+    NotPlanned {
+        /// What there is.
+        lowest: f64,
+    },
     /// A form that needs a phase, for what has none.
     #[error(
         "form = \"complex\" compares phases, and singular values have none; choose another form (normalized, generalized, raw) or another scope (two-d, kernel, per-layer, flat)"

@@ -1,8 +1,8 @@
 //! Fourier plans for a layout: which parameters are transformed together, and at which length.
 
-use super::fft::{grid, shape, smooth};
+use super::fft::{cut, grid, shape, smooth};
 use super::transform::{Memory, Size, Sizes, Transform};
-use super::truncation::{Band, Kept};
+use super::truncation::{Band, Kept, kept_entries};
 use crate::{Layout, NumericsError, Part};
 use core::ops::Range;
 use realfft::RealFftPlanner;
@@ -57,9 +57,17 @@ impl Length {
 /// hardly longer for small networks, whose results are those of the library. A part of results; it never changes.
 const RESAMPLED: usize = 1 << 18;
 
+/// From how many entries on a narrow band of low frequencies goes through a shorter transform. A part of results too.
+pub(super) const DECIMATED: usize = 1 << 18;
+
+/// Bands up to this share of the entries are narrow: [`cut`] makes their transforms half as long at least.
+pub(super) const NARROW: f64 = 0.125;
+
 /// Planned transforms, shared by every phase of a worker.
 pub struct Spectrum {
     pub(super) transforms: Vec<Transform>,
+    /// The share of the lowest frequencies that is there, if not all are.
+    lowest: Option<f64>,
     /// The parameters that are transformed.
     pub(super) range: Range<usize>,
     sizes: Sizes,
@@ -80,6 +88,21 @@ impl Spectrum {
 
     /// Plans the transforms for a part of a layout; what they say nothing about stays as it is.
     pub fn of_part(layout: &Layout, part: Part, scope: Scope, length: Length) -> Self {
+        Self::planned(layout, part, scope, length, None)
+    }
+
+    /// Plans them for terms over the lowest `⌈τN⌉` entries alone, which long vectors have at a fraction of the time.
+    pub fn lowest(layout: &Layout, part: Part, scope: Scope, length: Length, tau: f64) -> Self {
+        Self::planned(layout, part, scope, length, Some(tau))
+    }
+
+    fn planned(
+        layout: &Layout,
+        part: Part,
+        scope: Scope,
+        length: Length,
+        lowest: Option<f64>,
+    ) -> Self {
         let own = layout.range(part);
         let ranges: Vec<Range<usize>> = match scope {
             Scope::Flat | Scope::Plain => core::iter::once(own.clone()).collect(),
@@ -99,10 +122,11 @@ impl Spectrum {
                 (_, Length::Exact) if d < RESAMPLED => Size::Library(d),
                 (_, Length::Exact) => grid(d).map_or(Size::Library(d), Size::Resampled),
             };
+            let size = lowest.and_then(|tau| decimated(size, d, tau)).unwrap_or(size);
             Transform::new(range, size, &mut planner, &mut sizes)
         };
         let transforms = ranges.into_iter().filter(|r| !r.is_empty()).map(plan).collect();
-        Self { transforms, sizes, range: own }
+        Self { transforms, lowest, sizes, range: own }
     }
 
     /// Entries of all spectra: `d` in total if the length is exact.
@@ -115,6 +139,11 @@ impl Spectrum {
         if !(tau > 0.0 && tau <= 1.0) {
             return Err(NumericsError::Truncation { tau });
         }
+        if let Some(lowest) = self.lowest
+            && (band != Band::Low || tau > lowest)
+        {
+            return Err(NumericsError::NotPlanned { lowest });
+        }
         Ok(self.transforms.iter().map(|t| Kept::new(&t.order, tau, band)).collect())
     }
 
@@ -123,7 +152,7 @@ impl Spectrum {
     pub(super) fn single(d: usize, size: Size) -> Self {
         let mut sizes = Sizes::default();
         let transform = Transform::new(0..d, size, &mut RealFftPlanner::new(), &mut sizes);
-        Self { transforms: vec![transform], range: 0..d, sizes }
+        Self { transforms: vec![transform], lowest: None, range: 0..d, sizes }
     }
 
     /// Memory for one term.
@@ -132,9 +161,22 @@ impl Spectrum {
     }
 }
 
+/// The transform of a size that has its lowest `⌈τN⌉` entries alone, where that is quicker.
+fn decimated(size: Size, d: usize, tau: f64) -> Option<Size> {
+    let (len, is_matrix) = match size {
+        Size::Matrix(dimensions) => (dimensions.len(), true),
+        Size::Resampled(_) => (d, false),
+        Size::Library(_) | Size::Plain(_) | Size::Decimated { .. } => return None,
+    };
+    let entries = kept_entries(tau, len);
+    let grid = (len >= DECIMATED).then(|| cut(len, entries, is_matrix)).flatten()?;
+    Some(Size::Decimated { len, grid, entries })
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::fft::Dimensions;
+    use super::super::truncation::Order;
     use super::*;
 
     #[test]
@@ -146,6 +188,36 @@ mod tests {
         assert_eq!(fast(878_538), 884_736);
         assert_eq!(fast(819_200), 819_200);
         assert_eq!(shape(11_173_962), Some(Dimensions { rows: 1024, columns: 11_520 }));
+    }
+
+    #[test]
+    fn narrow_bands_of_long_vectors_have_shorter_transforms() {
+        let points = |d, length, tau| {
+            let layout = Layout::single(d);
+            let spectrum = Spectrum::lowest(&layout, Part::All, Scope::Flat, length, tau);
+            let Order::Matrix { len, grid, .. } = spectrum.transforms[0].order else { return None };
+            assert!(
+                spectrum.kept(tau, Band::High).is_err() && spectrum.kept(1.0, Band::Low).is_err()
+            );
+            Some((len, grid))
+        };
+        // They are part of results and never change.
+        assert_eq!(points(878_538, Length::Fast, 0.02), Some((884_736, 110_592)));
+        assert_eq!(points(878_538, Length::Fast, 0.1), Some((884_736, 442_368)));
+        assert_eq!(points(878_538, Length::Fast, 0.2), Some((884_736, 884_736)));
+        assert_eq!(points(878_538, Length::Exact, 0.02), Some((878_538, 110_592)));
+        assert_eq!(points(878_538, Length::Exact, 0.1), Some((878_538, 368_640)));
+        assert_eq!(points(44_426, Length::Fast, 0.02), Some((46_080, 46_080)));
+        assert_eq!(points(44_426, Length::Exact, 0.02), None, "the library's");
+        for d in (DECIMATED..1 << 26).step_by(99_991) {
+            for tau in [1e-4, 0.02, 0.12] {
+                let fast = shape(d).map_or(d, |matrix| matrix.len());
+                for (len, is_matrix) in [(fast, true), (d, false)] {
+                    let grid = cut(len, kept_entries(tau, len), is_matrix).unwrap().len();
+                    assert!(9 * len >= 16 * grid && len <= 8 * grid, "{d} {len} {tau}: {grid}");
+                }
+            }
+        }
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! One spectral term, whatever its spectrum is made of.
 
+use super::plan::{DECIMATED, NARROW};
 use super::planar::PlanarDivergence;
 use super::planes::{Across, Planes};
 use super::singular::{Matrix, SingularDivergence};
@@ -30,13 +31,41 @@ impl core::fmt::Debug for SpectralPlans {
 }
 
 impl SpectralPlans {
-    /// For a part of models of a layout. The length is that of one-dimensional transforms alone.
+    /// For a part of models of a layout, and any band. The length is that of one-dimensional transforms alone.
     pub fn new(layout: &Layout, part: Part, scope: Scope, length: Length) -> Self {
+        Self::planned(layout, part, scope, length, None)
+    }
+
+    /// The same for terms over one band, with quicker transforms if it is a [narrow](Self::is_narrow) one.
+    pub fn for_band(
+        layout: &Layout,
+        part: Part,
+        scope: Scope,
+        length: Length,
+        (tau, band): (f64, Band),
+    ) -> Self {
+        let lowest = Self::is_narrow(layout, tau, band).then_some(tau);
+        Self::planned(layout, part, scope, length, lowest)
+    }
+
+    /// Whether terms over a band may have quicker transforms than those over any.
+    pub fn is_narrow(layout: &Layout, tau: f64, band: Band) -> bool {
+        band == Band::Low && tau <= NARROW && layout.parameters() >= DECIMATED
+    }
+
+    fn planned(
+        layout: &Layout,
+        part: Part,
+        scope: Scope,
+        length: Length,
+        lowest: Option<f64>,
+    ) -> Self {
         let planes = |across| Plans::Planes(Arc::new(Planes::new(layout, part, across)));
         Self(match scope {
-            Scope::Flat | Scope::PerLayer | Scope::Plain => {
-                Plans::Lines(Arc::new(Spectrum::of_part(layout, part, scope, length)))
-            }
+            Scope::Flat | Scope::PerLayer | Scope::Plain => Plans::Lines(Arc::new(match lowest {
+                Some(tau) => Spectrum::lowest(layout, part, scope, length, tau),
+                None => Spectrum::of_part(layout, part, scope, length),
+            })),
             Scope::TwoD => planes(Across::Units),
             Scope::Kernel => planes(Across::Kernels),
             Scope::Singular => Plans::Matrices(Matrix::all(layout, part).into()),

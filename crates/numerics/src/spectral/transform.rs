@@ -1,6 +1,6 @@
 //! One transform of a stretch of parameters and its inverse, by the algorithm that suits its length.
 
-use super::fft::{Bins, Dimensions, LANES, Lanes, Matrix, Resampling};
+use super::fft::{Bins, Decimation, Dimensions, LANES, Lanes, Matrix, Resampling};
 use super::truncation::{Kept, Order, PIECE};
 use core::ops::Range;
 use realfft::num_complex::Complex32;
@@ -26,6 +26,15 @@ pub(super) enum Size {
     Matrix(Dimensions),
     /// As many numbers as there are parameters, by way of a matrix that is larger.
     Resampled(Dimensions),
+    /// `N`, by way of a matrix that is smaller: of the spectrum only the first entries are there.
+    Decimated {
+        /// `N`.
+        len: usize,
+        /// What is transformed.
+        grid: Dimensions,
+        /// How many are there.
+        entries: usize,
+    },
     /// `N`.
     Library(usize),
     /// `N`, which are left as they are.
@@ -35,10 +44,18 @@ pub(super) enum Size {
 enum Engine {
     /// Any length. Its algorithm depends on the machine's instruction set, and so do the last bits.
     Library { forward: Arc<dyn RealToComplex<f32>>, inverse: Arc<dyn ComplexToReal<f32>> },
-    /// Long vectors of a suitable length, or resampled to one.
-    Matrix(Box<Matrix>, Option<Box<Resampling>>),
+    /// Long vectors of a suitable length, or brought to one.
+    Matrix(Box<Matrix>, Way),
     /// None.
     Plain,
+}
+
+/// How parameters become the numbers of a matrix.
+enum Way {
+    /// They are those numbers, with zeros behind them.
+    Straight,
+    Resampled(Box<Resampling>),
+    Decimated(Box<Decimation>),
 }
 
 /// Working memory for a list of transforms.
@@ -70,15 +87,24 @@ impl Transform {
         memory: &mut Sizes,
     ) -> Self {
         match size {
-            Size::Matrix(dimensions) | Size::Resampled(dimensions) => {
+            Size::Matrix(dimensions)
+            | Size::Resampled(dimensions)
+            | Size::Decimated { grid: dimensions, .. } => {
                 let matrix = Matrix::new(dimensions);
                 let (grid, frequencies) = (matrix.len(), matrix.frequencies());
-                let is_resampled = matches!(size, Size::Resampled(_));
-                let len = if is_resampled { range.len() } else { grid };
-                let resampling =
-                    is_resampled.then(|| Resampling::new(len, dimensions, &frequencies));
-                let eighths = resampling.as_ref().map_or(0, Resampling::eighths);
-                memory.eighths = memory.eighths.max(eighths);
+                let (len, way) = match size {
+                    Size::Resampled(_) => {
+                        let resampling = Resampling::new(range.len(), dimensions, &frequencies);
+                        memory.eighths = memory.eighths.max(resampling.eighths());
+                        (range.len(), Way::Resampled(Box::new(resampling)))
+                    }
+                    Size::Decimated { len, entries, .. } => {
+                        let decimation = Decimation::new(len, dimensions, entries, &frequencies);
+                        memory.real = memory.real.max(grid);
+                        (len, Way::Decimated(Box::new(decimation)))
+                    }
+                    _ => (grid, Way::Straight),
+                };
                 let place = memory.blocks..memory.blocks + matrix.blocks();
                 memory.blocks = place.end;
                 memory.columns = memory.columns.max(matrix.scratch());
@@ -86,7 +112,7 @@ impl Transform {
                     range,
                     len,
                     order: Order::Matrix { len, grid, rows: matrix.rows(), frequencies },
-                    engine: Engine::Matrix(Box::new(matrix), resampling.map(Box::new)),
+                    engine: Engine::Matrix(Box::new(matrix), way),
                     place,
                 }
             }
@@ -138,13 +164,12 @@ impl Transform {
                 self.line_forward(w, memory);
                 self.line_visit(&mut memory.lines[self.place.clone()], kept, visit);
             }
-            Engine::Matrix(matrix, resampling) => {
-                let resampling = resampling.as_deref();
-                let blocks = split(matrix, resampling, w, self.place.clone(), memory);
+            Engine::Matrix(matrix, way) => {
+                let blocks = split(matrix, way, w, self.place.clone(), memory);
                 let mut at = 0;
                 for (group, blocks) in blocks.chunks_exact_mut(matrix.columns()).enumerate() {
                     matrix.split_rows(blocks);
-                    weigh(resampling, group, blocks);
+                    way.weigh(group, blocks);
                     self.visit_group(group, blocks, kept, &mut at, &mut visit);
                 }
             }
@@ -166,17 +191,16 @@ impl Transform {
                 self.line_visit(&mut memory.lines[self.place.clone()], kept, visit);
                 self.line_back(memory, kept, gradient);
             }
-            Engine::Matrix(matrix, resampling) => {
-                let resampling = resampling.as_deref();
+            Engine::Matrix(matrix, way) => {
                 let blocks = &mut memory.blocks[self.place.clone()];
                 let mut at = 0;
                 for (group, blocks) in blocks.chunks_exact_mut(matrix.columns()).enumerate() {
                     self.visit_group(group, blocks, kept, &mut at, &mut visit);
                     Self::drop_gaps(blocks, kept);
-                    weigh(resampling, group, blocks);
+                    way.weigh(group, blocks);
                     matrix.join_rows(blocks);
                 }
-                join(matrix, resampling, self.place.clone(), memory, gradient);
+                join(matrix, way, self.place.clone(), memory, gradient);
             }
         }
     }
@@ -196,20 +220,20 @@ impl Transform {
                 self.line_forward(&w[self.range.clone()], memory);
                 self.synthesise(memory, kept, gradient, visit);
             }
-            Engine::Matrix(matrix, resampling) => {
-                let (w, resampling) = (&w[self.range.clone()], resampling.as_deref());
-                let blocks = split(matrix, resampling, w, self.place.clone(), memory);
+            Engine::Matrix(matrix, way) => {
+                let w = &w[self.range.clone()];
+                let blocks = split(matrix, way, w, self.place.clone(), memory);
                 let mut at = 0;
                 for (group, blocks) in blocks.chunks_exact_mut(matrix.columns()).enumerate() {
                     matrix.split_rows(blocks);
-                    weigh(resampling, group, blocks);
+                    way.weigh(group, blocks);
                     self.visit_group(group, blocks, kept, &mut at, &mut visit);
                     Self::drop_gaps(blocks, kept);
-                    weigh(resampling, group, blocks);
+                    way.weigh(group, blocks);
                     matrix.join_rows(blocks);
                 }
                 let gradient = &mut gradient[self.range.clone()];
-                join(matrix, resampling, self.place.clone(), memory, gradient);
+                join(matrix, way, self.place.clone(), memory, gradient);
             }
         }
     }
@@ -316,24 +340,29 @@ impl Transform {
     }
 }
 
-/// The columns of parameters, resampled if need be; gives the spectrum, whose rows are still to be
-/// transformed.
+/// The columns of parameters, on the way that they take; gives the spectrum, whose rows are still to be transformed.
 fn split<'m>(
     matrix: &Matrix,
-    resampling: Option<&Resampling>,
+    way: &Way,
     w: &[f32],
     place: Range<usize>,
     memory: &'m mut Memory,
 ) -> &'m mut [Bins] {
-    let Memory { blocks, columns, eighths, .. } = memory;
+    let Memory { blocks, columns, eighths, real, .. } = memory;
     let (blocks, columns) = (&mut blocks[place], &mut columns[..matrix.scratch()]);
-    if let Some(resampling) = resampling {
-        let eighths = &mut eighths[..resampling.eighths()];
-        resampling.divide(w, eighths);
-        let gather = |strips, scratch: &mut [_]| resampling.gather(eighths, strips, scratch);
-        matrix.split_columns_of(gather, columns, blocks);
-    } else {
-        matrix.split_columns(w, columns, blocks);
+    match way {
+        Way::Straight => matrix.split_columns(w, columns, blocks),
+        Way::Resampled(resampling) => {
+            let eighths = &mut eighths[..resampling.eighths()];
+            resampling.divide(w, eighths);
+            let gather = |strips, scratch: &mut [_]| resampling.gather(eighths, strips, scratch);
+            matrix.split_columns_of(gather, columns, blocks);
+        }
+        Way::Decimated(decimation) => {
+            let points = &mut real[..matrix.len()];
+            decimation.spread(w, points);
+            matrix.split_columns(points, columns, blocks);
+        }
     }
     blocks
 }
@@ -341,28 +370,39 @@ fn split<'m>(
 /// The transpose of [`split`], adding to a gradient.
 fn join(
     matrix: &Matrix,
-    resampling: Option<&Resampling>,
+    way: &Way,
     place: Range<usize>,
     memory: &mut Memory,
     gradient: &mut [f32],
 ) {
-    let Memory { blocks, columns, eighths, .. } = memory;
+    let Memory { blocks, columns, eighths, real, .. } = memory;
     let (blocks, columns) = (&blocks[place], &mut columns[..matrix.scratch()]);
-    if let Some(resampling) = resampling {
-        let eighths = &mut eighths[..resampling.eighths()];
-        eighths.fill(Lanes::default());
-        let scatter = |scratch: &[_], strips| resampling.scatter(scratch, strips, eighths);
-        matrix.join_columns_to(blocks, columns, scatter);
-        resampling.unite(eighths, gradient);
-    } else {
-        matrix.join_columns(blocks, columns, gradient);
+    match way {
+        Way::Straight => matrix.join_columns(blocks, columns, gradient),
+        Way::Resampled(resampling) => {
+            let eighths = &mut eighths[..resampling.eighths()];
+            eighths.fill(Lanes::default());
+            let scatter = |scratch: &[_], strips| resampling.scatter(scratch, strips, eighths);
+            matrix.join_columns_to(blocks, columns, scatter);
+            resampling.unite(eighths, gradient);
+        }
+        Way::Decimated(decimation) => {
+            let points = &mut real[..matrix.len()];
+            points.fill(0.0);
+            matrix.join_columns(blocks, columns, points);
+            decimation.back(points, gradient);
+        }
     }
 }
 
-/// Divides out what resampling did to a group.
-fn weigh(resampling: Option<&Resampling>, group: usize, blocks: &mut [Bins]) {
-    if let Some(resampling) = resampling {
-        resampling.weigh(group, blocks);
+impl Way {
+    /// Divides out what it did to a group.
+    fn weigh(&self, group: usize, blocks: &mut [Bins]) {
+        match self {
+            Self::Straight => {}
+            Self::Resampled(resampling) => resampling.weights().weigh(group, blocks),
+            Self::Decimated(decimation) => decimation.weights().weigh(group, blocks),
+        }
     }
 }
 

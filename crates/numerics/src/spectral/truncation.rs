@@ -79,12 +79,13 @@ pub(super) enum Order {
         /// `N`.
         len: usize,
     },
-    /// Point `r + R·c` of a grid in lane `r mod 8` of group `r / 8`, for `r = 0..=R/2`. The first half of the
-    /// entries are the grid's first points, the others its last; points in between are no entries.
+    /// Point `r + R·c` of a grid in lane `r mod 8` of group `r / 8`, for `r = 0..=R/2`. The first entries are the
+    /// grid's first points, the last ones its last. In a larger grid, points in between are no entries; in a smaller one,
+    /// entries in between are not there, and nobody asks for them.
     Matrix {
         /// `N`.
         len: usize,
-        /// Points of the grid, `N` at least.
+        /// Points of the grid.
         grid: usize,
         /// `R`.
         rows: usize,
@@ -120,11 +121,11 @@ impl Order {
             }
             Self::Matrix { len, grid, rows, frequencies } => {
                 let first = rows * frequencies[position];
-                let last = first + rows / 2;
-                if len == grid || 2 * last < *len {
+                let (last, both) = (first + rows / 2, len.min(grid));
+                if len == grid || 2 * last < *both {
                     return Some((first, last));
                 }
-                (2 * (grid - first) < *len).then(|| (first - (grid - len), last - (grid - len)))
+                (2 * (grid - first) < *both).then(|| (first + len - grid, last + len - grid))
             }
         }
     }
@@ -134,8 +135,8 @@ impl Order {
         match self {
             Self::Natural { .. } | Self::Plain { .. } => false,
             Self::Matrix { len, grid, rows, frequencies } => {
-                let first = rows * frequencies[position];
-                2 * first > *len && 2 * (grid - first - rows / 2) > *len
+                let (first, both) = (rows * frequencies[position], len.min(grid));
+                2 * first > *both && 2 * (grid - first - rows / 2) > *both
             }
         }
     }
@@ -164,13 +165,14 @@ impl Order {
                     return None;
                 }
                 let (k, own) = (r + rows * frequencies[position], r.is_multiple_of(rows / 2));
-                if 2 * k <= *len {
+                let both = len.min(grid);
+                if 2 * k <= *both {
                     return Some((k, own || 2 * k == *len));
                 }
                 // The entry in the middle stands at both ends of the gap, in a row of its own twice.
                 let back = 2 * (grid - k);
-                (back < *len || (back == *len && !own) || len == grid)
-                    .then(|| (k - (grid - len), own || back == *len))
+                (back < *both || (back == *both && !own) || len == grid)
+                    .then(|| (k + len - grid, own || back == *len))
             }
         }
     }

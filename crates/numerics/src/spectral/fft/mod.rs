@@ -25,10 +25,15 @@
 
 mod butterfly;
 mod columns;
+mod decimate;
+mod filter;
+mod kernel;
 mod lanes;
 mod resample;
 mod stages;
+mod weights;
 
 pub(super) use columns::{Dimensions, Matrix, shape, smooth};
+pub(super) use decimate::{Decimation, cut};
 pub(super) use lanes::{Bins, LANES, Lanes};
 pub(super) use resample::{Resampling, grid};

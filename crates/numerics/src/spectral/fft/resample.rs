@@ -18,6 +18,8 @@
 //! them as those of lane 0, but for a constant: so eight points share a row of the table of `φ`.
 
 use super::columns::{Dimensions, STRIP, shape};
+use super::kernel::Kernel;
+use super::weights::Weights;
 use super::{Bins, LANES, Lanes};
 use crate::gemm::{transpose, vectorised};
 use core::f64::consts::PI;
@@ -39,9 +41,6 @@ const BEFORE: usize = 2;
 /// are not smooth, lie between two pieces for every lane; and few, so that the table stays in the nearest cache.
 const PIECES: usize = 16;
 
-/// `½ cos 3π/8` and `½ cos π/8`.
-const NODES: [f64; 2] = [0.191_341_716_182_544_9, 0.461_939_766_255_643_4];
-
 /// Binary digits of a place between two pieces.
 const DIGITS: u32 = 44;
 
@@ -58,7 +57,7 @@ pub(in crate::spectral) struct Resampling {
     /// Pieces in `1/N`, in units of the last digit.
     scale: u64,
     /// `d/(N φ̂(k/d))` of every bin of the matrix transform, and 0 where there is no such frequency.
-    weights: Vec<Lanes>,
+    weights: Weights,
 }
 
 /// The matrix to which a vector of length `d` is resampled, if it is long enough.
@@ -82,29 +81,14 @@ impl Resampling {
         assert!(2 * grid.len() >= 3 * len && grid.rows.is_multiple_of(LANES));
         let ratio = grid.len() as f64 / len as f64;
         // The largest for which the first alias still is where the kernel's spectrum has ended.
-        let beta = PI * WIDTH * (ratio - 0.5) * SLOPE;
-        let whole = bessel(beta);
-        let kernel = |x: f64| {
-            let inside = 1.0 - (2.0 * x / WIDTH).powi(2);
-            if inside < 0.0 { 0.0 } else { bessel(beta * libm::sqrt(inside)) / whole }
-        };
+        let kernel = Kernel::new(WIDTH, PI * WIDTH * (ratio - 0.5) * SLOPE);
         let cubic = |piece: usize, tap: usize| {
             let mut found = Cubic::default();
             for l in 0..LANES {
                 let ahead = (l * len % LANES) as f64 / LANES as f64;
                 let middle =
                     (piece as f64 + 0.5) / PIECES as f64 + ahead + BEFORE as f64 - tap as f64;
-                let at = |h: f64| kernel(middle + h / PIECES as f64);
-                // Where Chebyshev's polynomial of degree four is zero: even and odd part by themselves.
-                let [near, far] = NODES;
-                let even = |h: f64| f64::midpoint(at(h), at(-h));
-                let odd = |h: f64| (at(h) - at(-h)) / (2.0 * h);
-                let squares = far * far - near * near;
-                let (second, third) =
-                    ((even(far) - even(near)) / squares, (odd(far) - odd(near)) / squares);
-                let zeroth = even(near) - second * near * near;
-                let first = odd(near) - third * near * near;
-                for (lanes, p) in found.iter_mut().zip([zeroth, first, second, third]) {
+                for (lanes, p) in found.iter_mut().zip(kernel.cubic(middle, 1.0 / PIECES as f64)) {
                     lanes.0[l] = p as f32;
                 }
             }
@@ -112,19 +96,7 @@ impl Resampling {
         };
         let weight = |k: usize| {
             let k = k.min(grid.len() - k);
-            if 2 * k > len {
-                return 0.0;
-            }
-            let x = PI * WIDTH * (k as f64 / len as f64);
-            let root = libm::sqrt(beta * beta - x * x);
-            (whole * root / (ratio * WIDTH * libm::sinh(root))) as f32
-        };
-        let groups = (grid.rows / 2 + 1).div_ceil(LANES);
-        let lanes = |group: usize, c: usize| {
-            let row = |l| LANES * group + l;
-            let bin =
-                |l| if row(l) <= grid.rows / 2 { weight(row(l) + grid.rows * c) } else { 0.0 };
-            Lanes(core::array::from_fn(bin))
+            if 2 * k > len { 0.0 } else { kernel.reciprocal(k as f64 / len as f64, ratio) as f32 }
         };
         Self {
             len,
@@ -133,9 +105,7 @@ impl Resampling {
                 .map(|piece| core::array::from_fn(|tap| cubic(piece, tap)))
                 .collect(),
             scale: ((PIECES as u64) << DIGITS) / grid.len() as u64,
-            weights: (0..groups)
-                .flat_map(|group| frequencies.iter().map(move |c| lanes(group, *c)))
-                .collect(),
+            weights: Weights::new(grid, frequencies, weight),
         }
     }
 
@@ -144,18 +114,9 @@ impl Resampling {
         self.len / LANES + TAPS
     }
 
-    /// Divides the kernel out of a group of bins, or of its coefficients on the way back.
-    pub(in crate::spectral) fn weigh(&self, group: usize, bins: &mut [Bins]) {
-        let weights = &self.weights[group * self.grid.columns..][..self.grid.columns];
-        vectorised(
-            #[inline(always)]
-            || {
-                for (bins, weight) in bins.iter_mut().zip(weights) {
-                    let z = *bins;
-                    *bins = Bins { re: z.re * *weight, im: z.im * *weight };
-                }
-            },
-        );
+    /// What divides the kernel out.
+    pub(in crate::spectral) fn weights(&self) -> &Weights {
+        &self.weights
     }
 
     /// Numbers as eight eighths side by side, each with a few of its neighbours' around it.
@@ -343,18 +304,6 @@ fn collect(kernel: &[Cubic; TAPS], h: f32, points: &[f32; LANES], numbers: &mut 
             numbers[tap].0[l] = at(&kernel[tap], h, l).mul_add(*point, numbers[tap].0[l]);
         }
     }
-}
-
-/// `I₀`, the modified Bessel function, by its series.
-fn bessel(x: f64) -> f64 {
-    let quarter = x * x / 4.0;
-    let (mut sum, mut term, mut k) = (1.0, 1.0, 1.0);
-    while term > 1e-17 * sum {
-        term *= quarter / (k * k);
-        sum += term;
-        k += 1.0;
-    }
-    sum
 }
 
 #[cfg(test)]

@@ -39,7 +39,7 @@ impl Both {
         matrix.split_columns_of(gather, &mut columns, &mut bins);
         for (group, bins) in bins.chunks_exact_mut(matrix.columns()).enumerate() {
             matrix.split_rows(bins);
-            resampling.weigh(group, bins);
+            resampling.weights().weigh(group, bins);
         }
         bins
     }
@@ -49,7 +49,7 @@ impl Both {
         let Self { matrix, resampling } = self;
         let (mut columns, mut eighths) = self.scratch();
         for (group, bins) in bins.chunks_exact_mut(matrix.columns()).enumerate() {
-            resampling.weigh(group, bins);
+            resampling.weights().weigh(group, bins);
             matrix.join_rows(bins);
         }
         let scatter = |from: &[Bins], strips| resampling.scatter(from, strips, &mut eighths);
