@@ -315,6 +315,7 @@ pub fn resolve(section: &str, keys: &[Key], given: &Table) -> Result<Table, Sche
 /// use formant_methods::schema::suggest;
 /// let hint = suggest("sdc", ["local", "scd"].into_iter(), "methods");
 /// assert_eq!(hint, "did you mean `scd`? the methods are `local`, `scd`");
+/// assert_eq!(suggest("x", ["tau", "blend", "blend"].into_iter(), "keys"), "the keys are `tau`, `blend`");
 /// ```
 pub fn suggest<'n>(
     given: &str,
@@ -326,7 +327,13 @@ pub fn suggest<'n>(
         .map(|name| (likeness(given, name), name))
         .max_by(|a, b| a.0.total_cmp(&b.0))
         .filter(|(score, _)| *score > 0.75);
-    let all = known.collect::<Vec<_>>();
+    let mut all = Vec::new();
+    for name in known {
+        // Several methods may have a key of one name.
+        if !all.contains(&name) {
+            all.push(name);
+        }
+    }
     match nearest {
         Some((_, name)) => format!("did you mean `{name}`? the {what} are {}", quoted(&all)),
         None => format!("the {what} are {}", quoted(&all)),

@@ -266,6 +266,15 @@ pub enum StudyError {
         /// What `formant data get` calls them.
         fetched: String,
     },
+    /// Not a folder.
+    #[error(
+        "{folder}: there is no such folder\nhint: name the folder of a run; `formant runs` lists what there is",
+        folder = folder.display()
+    )]
+    NoRun {
+        /// What was named.
+        folder: PathBuf,
+    },
     /// A run without models to compare.
     #[error(
         "{folder} keeps no method with a generic model and several personal ones\nhint: run one that trains both, such as scd or ditto, with runtime.keep = \"all\"",

@@ -55,6 +55,9 @@ impl MethodModels {
         method: Option<&str>,
         effort: &SpectraEffort,
     ) -> Result<Vec<Self>, StudyError> {
+        if !run.is_dir() {
+            return Err(StudyError::NoRun { folder: run.into() });
+        }
         let files = folder::all(run, method)?;
         let generic = files.iter().filter(|file| file.ends_with(folder::GENERIC));
         let folders: Vec<PathBuf> =

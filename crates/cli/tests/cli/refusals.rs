@@ -74,9 +74,12 @@ fn keys_and_values() {
 #[test]
 fn combinations() {
     let terminal = Terminal::with_tiny();
+    let frozen = "network.name = \"logistic\"\n[[method]]\nname = \"scd\"\nhead = \"frozen\"\n";
+    terminal.write("frozen.toml", frozen);
     snapshot!(refusals(
         &terminal,
         &[
+            &["run", "frozen.toml"],
             &["run", "--set", "data.partition=iid", "--set", "data.alpha=0.1"],
             &["run", "tiny.toml", "--set", "data.classes_per_client=2"],
             &["run", "tiny.toml", "--set", "network.hidden=[64]"],
@@ -138,6 +141,8 @@ fn files_and_folders() {
             &["run", "tiny.toml", "--set", "data.source=cifar10", "--data-dir", "my data"],
             &["report", "absent"],
             &["report", "full"],
+            &["spectra", "absent"],
+            &["spectra", "full"],
             &["init", "tiny.toml"],
             &["init", "absent/experiment.toml"],
         ],

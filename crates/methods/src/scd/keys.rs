@@ -245,5 +245,6 @@ pub(super) fn build(entry: Entry, table: Table) -> Result<Arc<dyn ErasedMethod>,
     if is("scope", "singular") && is("form", "complex") {
         return Err("`method.form = \"complex\"` compares phases, and `method.scope = \"singular\"` has none\nhint: set form to normalized, generalized or raw, or scope to two-d, kernel, per-layer or flat".into());
     }
-    erase::<super::Scd>(entry, table)
+    let needs_body = is("head", GenericHead::Frozen.word()) || is("part", Taught::Body.word());
+    erase::<super::Scd>(Entry { needs_body, ..entry }, table)
 }

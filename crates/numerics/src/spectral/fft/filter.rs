@@ -12,6 +12,9 @@ use crate::gemm::vectorised;
 /// Numbers under eight points at most.
 const MOST: usize = 128;
 
+/// Sums that go side by side, so that few operations wait for each other. There is always a whole number of times so many numbers.
+const SUMS: usize = 4;
+
 /// Pieces of a cubic in one unit of the kernel.
 const FINE: usize = 16;
 
@@ -40,7 +43,7 @@ impl Filter {
         let before = reach.ceil() as usize;
         // Up to the end of the last point's reach, wherever between two numbers the first one stands.
         let last = (reach + (LANES - 1) as f64 * step + 1.0).ceil() as usize;
-        let taps = before + last + 1;
+        let taps = (before + last + 1).next_multiple_of(SUMS);
         assert!(taps <= MOST && taps <= from, "{from} numbers, {to} points");
         let offset = |tap: usize, lane: usize, place: f64| {
             (tap as f64 - before as f64 - place - lane as f64 * step) / unit
@@ -110,15 +113,13 @@ impl Filter {
     )]
     #[inline(always)]
     fn eight(&self, numbers: &[f32], rest: u64) -> [f32; LANES] {
-        // Two sums, so that few operations wait for each other.
-        let mut sums = [[0.0f32; LANES]; 2];
+        let mut sums = [Lanes::default(); SUMS];
+        let (numbers, _) = numbers.as_chunks::<SUMS>();
         match &self.weights {
             Weights::Constant(weights) => {
-                for (pair, weights) in numbers.chunks(2).zip(weights.chunks(2)) {
-                    for ((sum, x), weight) in sums.iter_mut().zip(pair).zip(weights) {
-                        for l in 0..LANES {
-                            sum[l] = weight.0[l].mul_add(*x, sum[l]);
-                        }
+                for (numbers, weights) in numbers.iter().zip(weights.as_chunks::<SUMS>().0) {
+                    for i in 0..SUMS {
+                        sums[i] = weights[i].fused(numbers[i], sums[i]);
                     }
                 }
             }
@@ -127,18 +128,16 @@ impl Filter {
                 let (piece, within) = (place / self.to as u64, place % self.to as u64);
                 let h = (within as f64 / self.to as f64 - 0.5) as f32;
                 let table = &table[piece as usize * self.taps..][..self.taps];
-                for (pair, cubics) in numbers.chunks(2).zip(table.chunks(2)) {
-                    for ((sum, x), [p0, p1, p2, p3]) in sums.iter_mut().zip(pair).zip(cubics) {
-                        for l in 0..LANES {
-                            let weight =
-                                h.mul_add(h.mul_add(h.mul_add(p3.0[l], p2.0[l]), p1.0[l]), p0.0[l]);
-                            sum[l] = weight.mul_add(*x, sum[l]);
-                        }
+                for (numbers, cubics) in numbers.iter().zip(table.as_chunks::<SUMS>().0) {
+                    for i in 0..SUMS {
+                        let [p0, p1, p2, p3] = cubics[i];
+                        let weight = p3.fused(h, p2).fused(h, p1).fused(h, p0);
+                        sums[i] = weight.fused(numbers[i], sums[i]);
                     }
                 }
             }
         }
-        let [a, b] = sums;
-        core::array::from_fn(|l| a[l] + b[l])
+        let [a, b, c, d] = sums;
+        ((a + b) + (c + d)).0
     }
 }

@@ -26,6 +26,18 @@ impl Lanes {
     }
 }
 
+impl Lanes {
+    /// `self · x + plus`, rounded once.
+    #[inline(always)]
+    pub(super) fn fused(self, x: f32, plus: Self) -> Self {
+        self.zip(
+            plus,
+            #[inline(always)]
+            |a, b| a.mul_add(x, b),
+        )
+    }
+}
+
 impl Add for Lanes {
     type Output = Self;
     #[inline(always)]
