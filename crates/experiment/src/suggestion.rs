@@ -186,7 +186,7 @@ fn evaluation(glance: &Glance, rounds: usize) -> String {
 
 fn methods(rate: f64) -> String {
     let rounded = |x: f64| (x * 1e6).round() / 1e6;
-    let (slow, slower) = (rounded(rate * 0.4), rounded(rate * 0.2));
+    let (slow, slower) = (rounded(rate * 0.4), rounded(rate * 0.1));
     format!(
         "
 # What training alone is worth.
@@ -204,26 +204,25 @@ name = \"ditto\"
 lambda = 1.0
 train = {{ personal_learning_rate = {slower} }}
 
-# Spectral co-distillation: the paper's form, then complex spectra. Strengths as in the quickstart.
+# The two models interpolated before each personal phase, and nothing else: what a spectrum has to beat.
+[[method]]
+name = \"scd\"
+label = \"Blend\"
+lambda_g = 0.0
+lambda_p = 0.0
+blend = 0.5
+train = {{ personal_learning_rate = {slower} }}
+
+# Spectral co-distillation as in the quickstart: a pull towards low frequencies of the other model, as a share of the loss's gradient.
 [[method]]
 name = \"scd\"
 label = \"SCD\"
-form = \"normalized\"
-lambda_g = 1.0
-lambda_p = 30.0
-tau = 0.1
-warm_up = 0.667
-train = {{ personal_learning_rate = {slow} }}
-
-[[method]]
-name = \"scd\"
-label = \"SCD complex\"
-form = \"complex\"
-lambda_g = 0.03
-lambda_p = 0.3
-tau = 0.1
-warm_up = 0.667
-train = {{ personal_learning_rate = {slow} }}
+tau = 0.02
+strength_g = 0.3
+strength_p = 0.1
+blend = 0.5
+fft_length = \"fast\"
+train = {{ personal_learning_rate = {slower} }}
 "
     )
 }

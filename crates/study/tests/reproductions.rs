@@ -54,6 +54,19 @@ fn table_1_has_all_methods_and_seeds() {
     assert_eq!(shards.iter().sum::<usize>(), study.parts().len());
 }
 
+#[test]
+fn a_label_is_one_row_and_a_name_all_rows_of_a_method() {
+    let rows = |only: &str| {
+        let mut duel = request("duel", Scale::Desk);
+        duel.only = vec![only.into()];
+        let study = Reproduction::new(duel, &Zoo::standard()).unwrap();
+        let named = |part: &formant_study::Part| part.experiment.methods[0].label.clone();
+        study.parts().iter().map(named).collect::<HashSet<_>>()
+    };
+    assert_eq!(rows("SCD"), HashSet::from(["SCD".into()]));
+    assert_eq!(rows("scd").len(), 3);
+}
+
 /// A preset on a few embedded images.
 fn small(name: &str, more: &str) -> Result<Reproduction, StudyError> {
     let mut small = request(name, Scale::Desk);

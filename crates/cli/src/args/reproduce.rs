@@ -36,7 +36,7 @@ pub(crate) struct ReproduceArgs {
     /// Run nothing: make the table of what is there, and name what is missing
     #[arg(long)]
     pub(crate) collect: bool,
-    /// Only this method, or this value of an axis as KEY=VALUE (repeatable)
+    /// Only this row by its label, all rows of a method by its name, or a value of an axis as KEY=VALUE (repeatable)
     #[arg(long, value_name = "METHOD|KEY=VALUE")]
     pub(crate) only: Vec<String>,
     /// Change one key of the experiment, to try a preset out; parts with and without it are

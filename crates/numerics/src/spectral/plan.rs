@@ -211,7 +211,7 @@ mod tests {
         assert_eq!(points(44_426, Length::Exact, 0.02), None, "the library's");
         for d in (DECIMATED..1 << 26).step_by(99_991) {
             for tau in [1e-4, 0.02, 0.12] {
-                let fast = shape(d).map_or(d, |matrix| matrix.len());
+                let fast = shape(d).map_or(d, Dimensions::len);
                 for (len, is_matrix) in [(fast, true), (d, false)] {
                     let grid = cut(len, kept_entries(tau, len), is_matrix).unwrap().len();
                     assert!(9 * len >= 16 * grid && len <= 8 * grid, "{d} {len} {tau}: {grid}");

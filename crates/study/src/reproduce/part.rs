@@ -8,7 +8,7 @@ use super::preset::{Cell, File, written};
 use crate::divided::SharedData;
 use crate::{Effort, Observer, StudyError, measure};
 use formant_data::CatalogueEntry;
-use formant_experiment::{Experiment, Override};
+use formant_experiment::{Experiment, MethodSetting, Override};
 use formant_methods::schema::suggest;
 use formant_methods::{Moment, Zoo};
 use formant_report::RunLog;
@@ -201,15 +201,16 @@ impl<'c> Chosen<'c> {
         let all = || first.methods.iter();
         let mut labels = Vec::new();
         for given in &methods {
-            let found: Vec<String> = all()
-                .filter(|method| {
-                    let entry = method.method.method.entry();
-                    [&*method.label, entry.name, entry.title]
-                        .iter()
-                        .any(|name| name.eq_ignore_ascii_case(given))
-                })
-                .map(|method| method.label.clone())
-                .collect();
+            // A row by its label, or all rows of a method by its name.
+            let row = all().find(|method| method.label == *given);
+            let is_meant = |method: &&MethodSetting| {
+                let entry = method.method.method.entry();
+                [&*method.label, entry.name, entry.title]
+                    .iter()
+                    .any(|name| name.eq_ignore_ascii_case(given))
+            };
+            let found = row.into_iter().chain(all().filter(is_meant).filter(|_| row.is_none()));
+            let found: Vec<String> = found.map(|method| method.label.clone()).collect();
             if found.is_empty() {
                 let known = all().map(|method| &*method.label).chain(axes.iter().map(|a| &*a.key));
                 let known: Vec<&str> = known.collect();
