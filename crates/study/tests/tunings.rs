@@ -224,7 +224,7 @@ fn the_duel_can_be_tuned_in_all_its_cells_with_one_budget() {
     let request = TuneRequest { experiment: Some("duel".into()), ..TuneRequest::default() };
     let tuning = Tuning::new(&request, &Zoo::standard()).unwrap();
     assert!(tuning.searches().len() >= 6 * 9 && tuning.remarks().is_empty());
-    assert_eq!((tuning.budget(), tuning.seeds()), (15, &[1][..]));
+    assert_eq!((tuning.budget(), tuning.seeds()), (12, &[1][..]));
     let cells = vec!["data.alpha=0.5".to_owned(), "data.source=cifar10".to_owned()];
     let one = TuneRequest { methods: vec!["ditto".into()], cells, ..request.clone() };
     let one = Tuning::new(&one, &Zoo::standard()).unwrap();
