@@ -213,7 +213,8 @@ lambda_p = 0.0
 blend = 0.5
 train = {{ personal_learning_rate = {slower} }}
 
-# Spectral co-distillation as in the quickstart: a pull towards low frequencies of the other model, as a share of the loss's gradient.
+# Spectral co-distillation: the generic model is pulled towards low frequencies of the personal one, and that one towards the
+# generic one's whole spectrum, with shares of the loss's gradient.
 [[method]]
 name = \"scd\"
 label = \"SCD\"

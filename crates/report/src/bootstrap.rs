@@ -108,9 +108,9 @@ pub(crate) fn deviations(panel: &Panel, samples: &[Sample<'_>]) -> Vec<Deviation
         .collect();
     draw_runs(panel, samples, &mut found);
     let runs = panel.weights.len();
-    let places: Vec<usize> = if panel.one_division { vec![0] } else { (0..runs).collect() };
+    let cohorts = 0..if panel.one_division { runs.min(1) } else { runs };
     let cohorts: Option<Vec<Cohort>> =
-        places.iter().map(|&run| Cohort::new(panel, run, samples)).collect();
+        cohorts.map(|run| Cohort::new(panel, run, samples)).collect();
     if let Some(cohorts) = cohorts.filter(|cohorts| !cohorts.is_empty()) {
         draw_clients(panel, &cohorts, &mut found);
     }

@@ -56,15 +56,16 @@ fn table_1_has_all_methods_and_seeds() {
 
 #[test]
 fn a_label_is_one_row_and_a_name_all_rows_of_a_method() {
-    let rows = |only: &str| {
-        let mut duel = request("duel", Scale::Desk);
-        duel.only = vec![only.into()];
-        let study = Reproduction::new(duel, &Zoo::standard()).unwrap();
+    let rows = |preset: &str, only: &str| {
+        let mut some = request(preset, Scale::Desk);
+        some.only = vec![only.into()];
+        let study = Reproduction::new(some, &Zoo::standard()).unwrap();
         let named = |part: &formant_study::Part| part.experiment.methods[0].label.clone();
         study.parts().iter().map(named).collect::<HashSet<_>>()
     };
-    assert_eq!(rows("SCD"), HashSet::from(["SCD".into()]));
-    assert_eq!(rows("scd").len(), 3);
+    assert_eq!(rows("duel", "SCD"), HashSet::from(["SCD".into()]));
+    assert_eq!(rows("duel", "scd").len(), 3);
+    assert_eq!(rows("ablation", "scd").len(), 4, "a row without a label has its method's name");
 }
 
 /// A preset on a few embedded images.

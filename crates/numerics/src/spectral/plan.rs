@@ -57,10 +57,11 @@ impl Length {
 /// hardly longer for small networks, whose results are those of the library. A part of results; it never changes.
 const RESAMPLED: usize = 1 << 18;
 
-/// From how many entries on a narrow band of low frequencies goes through a shorter transform. A part of results too.
+/// From how many entries on, in networks of as many parameters, a narrow band of low frequencies goes through a shorter
+/// transform. A part of results too.
 pub(super) const DECIMATED: usize = 1 << 18;
 
-/// Bands up to this share of the entries are narrow: [`cut`] makes their transforms half as long at least.
+/// No band above this share of the entries can be cut; below it, [`cut`] decides.
 pub(super) const NARROW: f64 = 0.125;
 
 /// Planned transforms, shared by every phase of a worker.

@@ -35,6 +35,14 @@ fn a_difference_that_all_clients_share_has_no_width() {
 }
 
 #[test]
+fn without_runs_there_is_nothing_to_draw() {
+    for one_division in [true, false] {
+        let found = deviations(&panel(&[], one_division), &[sample(&[], vec![])]);
+        assert!(found[0].drawn.iter().all(|drawn| *drawn == 0.0) && !found[0].by_clients);
+    }
+}
+
+#[test]
 fn two_equal_clients_are_three_cases() {
     // Differences 0 and 0.2: a draw has a mean of 0, 0.1 or 0.2 with the chances 1/4, 1/2 and 1/4, so the
     // quantiles of the deviation are −0.1 and 0.1. Two values stretch it by √2 · 12.706 / 1.96.

@@ -112,6 +112,10 @@ pub(super) fn raced<'r>(lines: &[Line<'r>], race: &Race<'r>) -> Vec<Option<Stand
         racing.iter().all(|(_, line)| line.at(*seed).and_then(race.entry).is_some())
     });
     let seeds: Vec<u64> = common.collect();
+    if seeds.is_empty() {
+        // A table that is not finished: some have run with other seeds than others.
+        return standings;
+    }
     let runs: Vec<&Outcome> = seeds.iter().filter_map(|seed| first.at(*seed)).collect();
     let weights = |run: &&'r Outcome| (race.sizes)(run).iter().map(|size| *size as f64).collect();
     let weights: Vec<Vec<f64>> = runs.iter().map(weights).collect();

@@ -201,8 +201,10 @@ impl<'c> Chosen<'c> {
         let all = || first.methods.iter();
         let mut labels = Vec::new();
         for given in &methods {
-            // A row by its label, or all rows of a method by its name.
-            let row = all().find(|method| method.label == *given);
+            // A row by a label of its own, or all rows of a method by its name.
+            let row = all().find(|method| {
+                method.label == *given && method.label != method.method.method.entry().name
+            });
             let is_meant = |method: &&MethodSetting| {
                 let entry = method.method.method.entry();
                 [&*method.label, entry.name, entry.title]

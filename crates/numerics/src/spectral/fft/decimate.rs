@@ -7,8 +7,9 @@
 //! - `y_m = Σ_n x_n φ(n·M/N − m)`
 //! - `X_k = Y_k / φ̂(k/M)`
 //!
-//! Kaiser and Bessel's kernel over eight points lets through less than single precision rounds of whatever lies beyond the `M − K`
-//! first frequencies. The way back is the transposed map: the same kernel, from points to numbers.
+//! Of the frequencies that fold onto entry `k`, Kaiser and Bessel's kernel over eight points lets through 7e-7 at the band's edge
+//! (`k/M = ¼`) and less than single precision rounds below `k/M = 0.2`: 8e-8 in the root mean square for spectra without a slope. The way
+//! back is the transposed map: the same kernel, from points to numbers.
 
 use super::columns::{Dimensions, STRIP, shape};
 use super::filter::Filter;

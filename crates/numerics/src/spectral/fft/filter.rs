@@ -12,7 +12,7 @@ use crate::gemm::vectorised;
 /// Numbers under eight points at most.
 const MOST: usize = 128;
 
-/// Sums that go side by side, so that few operations wait for each other. There is always a whole number of times so many numbers.
+/// Sums that go side by side, so that few operations wait for each other. `taps` is a multiple of it.
 const SUMS: usize = 4;
 
 /// Pieces of a cubic in one unit of the kernel.
@@ -24,7 +24,7 @@ pub(super) struct Filter {
     to: usize,
     /// Numbers under eight points.
     taps: usize,
-    /// Those before the last that is not behind the first point.
+    /// How many of them stand before number `at`, the last one at or before the first point.
     before: usize,
     /// By piece and number: cubics, or one constant each.
     weights: Weights,
