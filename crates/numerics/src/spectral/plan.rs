@@ -204,14 +204,15 @@ mod tests {
         };
         // They are part of results and never change.
         assert_eq!(points(878_538, Length::Fast, 0.02), Some((884_736, 110_592)));
-        assert_eq!(points(878_538, Length::Fast, 0.1), Some((884_736, 442_368)));
+        assert_eq!(points(878_538, Length::Fast, 0.06), Some((884_736, 221_184)));
+        assert_eq!(points(878_538, Length::Fast, 0.1), Some((884_736, 884_736)));
         assert_eq!(points(878_538, Length::Fast, 0.2), Some((884_736, 884_736)));
         assert_eq!(points(878_538, Length::Exact, 0.02), Some((878_538, 110_592)));
         assert_eq!(points(878_538, Length::Exact, 0.1), Some((878_538, 368_640)));
         assert_eq!(points(44_426, Length::Fast, 0.02), Some((46_080, 46_080)));
         assert_eq!(points(44_426, Length::Exact, 0.02), None, "the library's");
         for d in (DECIMATED..1 << 26).step_by(99_991) {
-            for tau in [1e-4, 0.02, 0.12] {
+            for tau in [1e-4, 0.02, 0.06] {
                 let fast = shape(d).map_or(d, Dimensions::len);
                 for (len, is_matrix) in [(fast, true), (d, false)] {
                     let grid = cut(len, kept_entries(tau, len), is_matrix).unwrap().len();

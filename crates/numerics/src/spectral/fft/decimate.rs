@@ -29,6 +29,9 @@ const BANDWIDTH: f64 = WIDTH * 0.75;
 /// More numbers than so many for a point win nothing: the transform of the points is the smallest part by then.
 const MOST: usize = 8;
 
+/// Where a transform of all numbers is as quick as it can be, the filter takes what a cut into halves saves.
+const LEAST: usize = 4;
+
 /// Numbers that are read once, and what is left to transform.
 pub(in crate::spectral) struct Decimation {
     spread: Filter,
@@ -50,6 +53,9 @@ pub(in crate::spectral) fn cut(n: usize, entries: usize, is_matrix: bool) -> Opt
         return shape(least);
     }
     let factor = 1 << (n / least).ilog2();
+    if factor < LEAST {
+        return None;
+    }
     n.is_multiple_of(factor).then(|| n / factor).and_then(exactly)
 }
 

@@ -17,8 +17,8 @@ fn cases() -> [(usize, usize, usize, bool); 6] {
     let exact = |d, entries| (d, d, entries, false);
     [
         fast(262_147, 5_000),
-        fast(262_147, 30_000),
-        fast(290_000, 20_000),
+        fast(262_147, 15_000),
+        fast(290_000, 12_000),
         exact(262_147, 5_000),
         exact(270_000, 30_000),
         exact(878_538, 17_571),
