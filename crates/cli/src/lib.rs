@@ -57,6 +57,7 @@ mod watch;
 use args::{Cli, Command};
 use clap::FromArgMatches;
 use formant_methods::Zoo;
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 /// Does what the command line asks for, with the methods of a zoo.
@@ -68,6 +69,31 @@ pub fn main(zoo: Zoo) -> ExitCode {
         Err(error) => {
             output::print_error(&error);
             ExitCode::FAILURE
+        }
+    }
+}
+
+/// The same with a command line that somebody else has taken apart; gives the exit code. `args` begins with the name of
+/// the program.
+pub fn main_from(zoo: &Zoo, args: impl IntoIterator<Item = OsString>) -> u8 {
+    let mut args = args.into_iter().peekable();
+    if let Some(name) = args.peek() {
+        program::call_it(&name.to_string_lossy());
+    }
+    let cli = program::command().try_get_matches_from(args);
+    let cli = match cli.and_then(|matches| Cli::from_arg_matches(&matches)) {
+        Ok(cli) => cli,
+        Err(error) => {
+            // Where it cannot be printed, nobody reads it.
+            let _ = error.print();
+            return u8::try_from(error.exit_code()).unwrap_or(1);
+        }
+    };
+    match run_command(cli.command, zoo) {
+        Ok(code) => [0, 1, 2, 130].into_iter().find(|n| ExitCode::from(*n) == code).unwrap_or(1),
+        Err(error) => {
+            output::print_error(&error);
+            1
         }
     }
 }

@@ -10,9 +10,15 @@ use std::sync::OnceLock;
 /// The name under which texts in this workspace know the program.
 const FORMANT: &str = "formant";
 
+static NAME: OnceLock<String> = OnceLock::new();
+
+/// Says what the program is called, where that is not the name of the binary; the first call counts.
+pub(crate) fn call_it(name: &str) {
+    NAME.get_or_init(|| name.into());
+}
+
 /// The name of the binary that runs.
 pub(crate) fn name() -> &'static str {
-    static NAME: OnceLock<String> = OnceLock::new();
     NAME.get_or_init(|| {
         let path = std::env::args_os().next().unwrap_or_default();
         let stem = Path::new(&path).file_stem().map(|stem| stem.to_string_lossy().into_owned());

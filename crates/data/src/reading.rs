@@ -239,15 +239,7 @@ impl Parts {
             return Ok((vec![false; labels.len()], None));
         }
         let is_test = split_off(labels, fraction);
-        let count = is_test.iter().filter(|is_test| **is_test).count();
-        let remark = match count {
-            0 => "no test set is given, and none is split off: the generic model is not scored"
-                .into(),
-            _ => format!(
-                "no test set is given: {count} of {} samples, drawn class by class, are the global test set (data.test_fraction = {fraction}), the same for every seed",
-                labels.len(),
-            ),
-        };
+        let remark = test_remark(&is_test, fraction);
         Ok((is_test, Some(remark)))
     }
 }
@@ -397,9 +389,20 @@ impl Poured<'_> {
     }
 }
 
+/// What to say of a test set that was split off.
+pub(crate) fn test_remark(is_test: &[bool], fraction: f64) -> String {
+    match is_test.iter().filter(|is_test| **is_test).count() {
+        0 => "no test set is given, and none is split off: the generic model is not scored".into(),
+        count => format!(
+            "no test set is given: {count} of {} samples, drawn class by class, are the global test set (data.test_fraction = {fraction}), the same for every seed",
+            is_test.len(),
+        ),
+    }
+}
+
 /// For each sample, whether it goes to the test set: a share of each class, at least one sample of a class
 /// that has two. It depends on nothing but the labels, so that all experiments on the data share it.
-fn split_off(labels: &[u16], fraction: f64) -> Vec<bool> {
+pub(crate) fn split_off(labels: &[u16], fraction: f64) -> Vec<bool> {
     let mut by_class: Vec<Vec<u32>> = Vec::new();
     for (i, &label) in (0u32..).zip(labels) {
         let label = usize::from(label);

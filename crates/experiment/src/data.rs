@@ -5,7 +5,8 @@ use crate::origin::{KEYS as ORIGIN, Origin};
 use crate::section::{Decision, Section, key, symbol, whole};
 use crate::{Experiment, ExperimentError};
 use formant_data::{
-    Federation, Partition, PartitionPlan, Progress, Repair, SamplePart, Skew, division_hash,
+    Dataset, Federation, Partition, PartitionPlan, Progress, Repair, SamplePart, Skew,
+    division_hash,
 };
 use formant_methods::schema::{Default as Preset, Form, Key, Kind};
 use formant_numerics::Augmentation;
@@ -378,8 +379,12 @@ impl Experiment {
 
     /// The same, for somebody who wants to know how far it is: samples read, and of how many.
     pub fn federation_with(&self, progress: Progress<'_>) -> Result<Federation, ExperimentError> {
+        self.divide(self.data.origin.load(self.runtime.threads(), progress)?)
+    }
+
+    /// Divides data that are there already among the clients.
+    pub fn divide(&self, dataset: Dataset) -> Result<Federation, ExperimentError> {
         let data = &self.data;
-        let dataset = data.origin.load(self.runtime.threads(), progress)?;
         let seed = data.seed.unwrap_or(self.seed);
         let plan = PartitionPlan {
             clients: data.clients,

@@ -44,7 +44,7 @@ pub enum ExperimentError {
     #[error("{}", data(.0))]
     Data(DataError),
     /// The network cannot be built.
-    #[error("{}", hinted(.0))]
+    #[error("{}", numerics(.0))]
     Numerics(NumericsError),
 }
 
@@ -61,6 +61,11 @@ fn data(error: &DataError) -> String {
 /// These two put their remedies behind semicolons; here each gets a line of its own.
 fn hinted(error: &dyn std::error::Error) -> String {
     error.to_string().replace("; ", "\nhint: ")
+}
+
+/// What an engine from outside says is already as it should be.
+fn numerics(error: &NumericsError) -> String {
+    if matches!(error, NumericsError::Engine(_)) { error.to_string() } else { hinted(error) }
 }
 
 // Written out, because a derived conversion would make the inner error a cause too, and a caller

@@ -8,8 +8,10 @@ use crate::{
 };
 use formant_methods::Zoo;
 use formant_methods::schema::{SchemaError, suggest};
+use formant_numerics::Engines;
 use std::ops::Deref;
 use std::path::Path;
+use std::sync::Arc;
 use toml::{Table, Value};
 
 /// [`Settings`] that are in range and go together. There is no other way to a plan, and no way to
@@ -58,6 +60,8 @@ pub struct Experiment {
     settings: Settings,
     /// The file, checked and filled in, with sizes and times as they were written.
     resolved: Table,
+    /// Who computes networks, if not this processor's own engine.
+    pub(crate) engines: Option<Arc<dyn Engines>>,
 }
 
 impl Experiment {
@@ -124,7 +128,8 @@ impl Experiment {
         let train = training::SECTION.given(&table)?;
         let methods = method::entries(&table)?.into_iter();
         let methods = methods.map(|entry| method::read(entry, &train, zoo));
-        Self::assemble(read, methods.collect::<Result<Vec<_>, _>>()?)
+        let experiment = Self::assemble(read, methods.collect::<Result<Vec<_>, _>>()?)?;
+        Ok(Self { engines: zoo.engines().cloned(), ..experiment })
     }
 
     /// Settings and methods, each right by itself.
@@ -139,7 +144,7 @@ impl Experiment {
         let methods = methods.map(|table| table.map(Value::Table));
         let methods = methods.collect::<Result<Vec<_>, _>>()?;
         resolved.insert("method".into(), Value::Array(methods));
-        Ok(Self { settings, resolved })
+        Ok(Self { settings, resolved, engines: None })
     }
 
     /// Its settings.
@@ -153,6 +158,11 @@ impl Experiment {
             participation: self.federation.participation,
             training: method.training_beside(&self.training).clone(),
         })
+    }
+
+    /// What computes, if not Formant's own engine.
+    pub fn engine_name(&self) -> Option<String> {
+        self.engines.as_ref().map(|engines| engines.name())
     }
 
     /// The resolved experiment as a table: reading it again gives the same experiment.

@@ -2,7 +2,7 @@
 
 use crate::section::{Decision, Section, key, whole};
 use formant_methods::schema::{Default as Preset, Key, Kind};
-use formant_numerics::{CATALOGUE, Convolution, NetworkSpec, Norm, Stem};
+use formant_numerics::{CATALOGUE, Convolution, MODULE, NetworkSpec, Norm, Stem};
 
 pub(crate) const SECTION: Section = Section {
     decisions: &[Decision { key: "name", owners }],
@@ -36,12 +36,18 @@ const KEYS: &[Key] = &[
         Preset::Unset,
         "cnn and resnet: fast (minimal filtering where it applies) unless set; direct: by the definition, to compare",
     ),
+    key(
+        "module",
+        Kind::Text,
+        Preset::Unset,
+        "module: which PyTorch module it is; from Python only",
+    ),
 ];
 
-/// The names of the catalogue.
-const NETWORKS: [&str; CATALOGUE.len()] = {
-    let (mut names, mut i) = ([""; CATALOGUE.len()], 0);
-    while i < names.len() {
+/// The names of the catalogue, and that of networks that Python brings along.
+const NETWORKS: [&str; CATALOGUE.len() + 1] = {
+    let (mut names, mut i) = ([MODULE; CATALOGUE.len() + 1], 0);
+    while i < CATALOGUE.len() {
         names[i] = CATALOGUE[i].name;
         i += 1;
     }
@@ -52,6 +58,9 @@ const NETWORKS: [&str; CATALOGUE.len()] = {
 fn owners(key: &str) -> Option<Vec<&'static str>> {
     if key == "name" {
         return None;
+    }
+    if key == MODULE {
+        return Some(vec![MODULE]);
     }
     let takers = CATALOGUE.iter().filter(|entry| entry.family.takes(key));
     Some(takers.map(|entry| entry.name).collect())

@@ -238,6 +238,7 @@ mod tests {
         dense.network = NetworkSpec { hidden: Some(vec![3]), ..NetworkSpec::named("mlp") };
         let mut tossed = Settings::default();
         tossed.data.partition = Partition::Bernoulli { class_probability: 0.5, alpha: 1.0 };
+        tossed.network = NetworkSpec { module: Some("Net".into()), ..NetworkSpec::named("module") };
         let mut dealt = Settings::default();
         dealt.data.partition = Partition::Shards { shards_per_client: 3 };
         let mut replayed = Settings::default();

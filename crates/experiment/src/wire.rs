@@ -68,10 +68,13 @@ impl Experiment {
     fn engine(&self, dataset: &Dataset) -> Result<Box<dyn Engine>, ExperimentError> {
         self.check_augmentation(dataset)?;
         training::check_classes(self, dataset.classes)?;
-        let network = self.network.build(dataset.shape, dataset.classes)?;
+        let engine: Box<dyn Engine> = match &self.engines {
+            Some(engines) => engines.engine(&self.network, dataset.shape, dataset.classes)?,
+            None => Box::new(Cpu::new(self.network.build(dataset.shape, dataset.classes)?)),
+        };
         let entries = self.methods.iter().map(|setting| setting.method.method.entry());
         if let Some(entry) = entries.into_iter().find(|entry| entry.needs_body)
-            && network.layout().range(Part::Body).is_empty()
+            && engine.network().layout().range(Part::Body).is_empty()
         {
             let (network, title) = (&self.network.name, entry.title);
             return Err(ExperimentError::combination(
@@ -79,7 +82,7 @@ impl Experiment {
                 "choose a network with hidden layers, such as mlp or lenet5",
             ));
         }
-        Ok(Box::new(Cpu::new(network)))
+        Ok(engine)
     }
 
     /// What all model files of the run say alike.
@@ -143,6 +146,7 @@ impl Experiment {
             names: Vec::new(),
             side: event::Side::Simulation,
             division: None,
+            engine: self.engine_name(),
             methods: methods.collect(),
         }
     }

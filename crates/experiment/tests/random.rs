@@ -127,7 +127,11 @@ prop_compose! {
         width in option::of(1usize..100),
         hidden in option::of(prop::collection::vec(1usize..1_000, 1..4)),
         convolution in option::of(sample::select(&[Convolution::Fast, Convolution::Direct][..])),
+        module in option::weighted(0.1, "[A-Za-z]{1,9}"),
     ) -> NetworkSpec {
+        if module.is_some() {
+            return NetworkSpec { module, ..NetworkSpec::named("module") };
+        }
         let plain = NetworkSpec::named(entry.name);
         match entry.family {
             Family::Fixed => plain,

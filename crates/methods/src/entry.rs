@@ -191,6 +191,11 @@ pub fn erase<M: Method + DeserializeOwned>(
     Ok(Arc::new(Erased { method, entry }))
 }
 
+/// A method that is there already, with its line in the zoo: for entries whose methods are made in a way of their own.
+pub fn erased<M: Method>(entry: Entry, method: M) -> Arc<dyn ErasedMethod> {
+    Arc::new(Erased { method, entry })
+}
+
 impl std::fmt::Debug for Built {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Built")

@@ -66,6 +66,9 @@ pub enum MethodError {
     /// A round without a single usable upload.
     #[error("no upload to aggregate")]
     NoUploads,
+    /// A method of somebody else's has failed.
+    #[error("{0}")]
+    Foreign(String),
     /// Somebody has stopped a phase in the middle; nothing of it counts.
     #[error("stopped on request")]
     Stopped,

@@ -29,7 +29,7 @@ pub use combine::{
     BySamples, Combine, Combining, Equally, Mean, Receive, Uploads, Weigh, WeightedAverage,
 };
 pub use ditto::Ditto;
-pub use entry::{ALLOW_DEGENERATE, Build, Built, Degenerate, Entry, erase};
+pub use entry::{ALLOW_DEGENERATE, Build, Built, Degenerate, Entry, erase, erased};
 pub use erased::{ErasedMethod, Parcel, Value};
 pub use error::MethodError;
 pub use fedavg::FedAvg;

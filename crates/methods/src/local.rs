@@ -4,7 +4,7 @@ use crate::{Combine, MethodError, Moment};
 use formant_numerics::{
     Augmentation, Augmenter, BatchPlan, Batches, Criterion, Descent, Loss, Meter, Model, Network,
     NumericsError, Objective, Optimiser, Output, Part, Patience, Phase, Pulse, Rng, Samples, Scope,
-    SpectralBlend, Weighted, Worker, vector,
+    Selection, SpectralBlend, Weighted, Worker, vector,
 };
 use std::sync::Arc;
 
@@ -113,6 +113,11 @@ impl<'a> Local<'a> {
         self.loan.settings.epochs
     }
 
+    /// Samples of a step, at most.
+    pub fn batch(&self) -> usize {
+        self.loan.settings.batch
+    }
+
     /// The optimiser's settings.
     pub fn optimiser(&self) -> Optimiser {
         self.loan.settings.optimiser
@@ -215,6 +220,53 @@ impl<'a> Local<'a> {
             return Err(NumericsError::Diverged { step, what: "a parameter" }.into());
         }
         Ok(())
+    }
+
+    /// Draws the batches of some epochs, for whoever computes with them in a way of their own: nothing is trained.
+    pub fn draw(
+        &mut self,
+        epochs: usize,
+        mut visit: impl FnMut(Selection<'_>),
+    ) -> Result<(), MethodError> {
+        let pulse = Pulse { samples: None, ..self.pulse };
+        let mut batches = self.loan.batches(epochs, self.augmenter.as_mut()).watched(pulse);
+        while let Some(batch) = batches.next() {
+            visit(batch);
+        }
+        if batches.is_stopped() { Err(MethodError::Stopped) } else { Ok(()) }
+    }
+
+    /// One step of a method's own over samples of the client, by their indices.
+    pub fn on_batch<T>(
+        &mut self,
+        indices: &[u32],
+        visit: impl FnOnce(&mut Step<'_>) -> Result<T, MethodError>,
+    ) -> Result<T, MethodError> {
+        if self.pulse.is_stopped() {
+            return Err(MethodError::Stopped);
+        }
+        let smoothing = self.loan.settings.label_smoothing;
+        let criterion = Criterion { smoothing, weights: self.weights.as_deref() };
+        self.worker.load(self.loan.samples, indices);
+        let before = self.meter.samples;
+        let done = visit(&mut Step { worker: self.worker, criterion, meter: &mut self.meter });
+        self.pulse.count(self.meter.samples - before);
+        done
+    }
+
+    /// Velocity and moments are forgotten: what follows starts at rest.
+    pub fn rest(&mut self) {
+        self.worker.begin();
+    }
+
+    /// All samples, of which [`Local::train_indices`] are the client's.
+    pub fn all_samples(&self) -> &'a dyn Samples {
+        self.loan.samples
+    }
+
+    /// The client's training samples.
+    pub fn train_indices(&self) -> &'a [u32] {
+        self.loan.train
     }
 
     /// Visits the batches of some epochs, for methods whose step is one of their own. Starts at rest.

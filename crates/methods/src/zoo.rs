@@ -5,6 +5,8 @@ use crate::{
     ALLOW_DEGENERATE, Built, Entry, MethodError, ditto, fedavg, fedavg_ft, fedavgm, fedbabu,
     feddyn, fedgen, fedprox, fedrep, fedrod, local_only, pfedme, scd,
 };
+use formant_numerics::Engines;
+use std::sync::Arc;
 use toml::Table;
 
 /// Methods by name, in the order of tables.
@@ -21,6 +23,7 @@ use toml::Table;
 #[derive(Debug, Clone)]
 pub struct Zoo {
     entries: Vec<Entry>,
+    engines: Option<Arc<dyn Engines>>,
 }
 
 impl Zoo {
@@ -41,7 +44,7 @@ impl Zoo {
             fedbabu::ENTRY,
             scd::ENTRY,
         ];
-        Self { entries }
+        Self { entries, engines: None }
     }
 
     /// The same with one more method.
@@ -70,6 +73,17 @@ impl Zoo {
         }
         self.entries.push(entry);
         self
+    }
+
+    /// The same, with networks computed by others than this processor's own engine.
+    #[must_use]
+    pub fn with_engines(self, engines: Arc<dyn Engines>) -> Self {
+        Self { engines: Some(engines), ..self }
+    }
+
+    /// Who computes networks, if not this processor's own engine.
+    pub fn engines(&self) -> Option<&Arc<dyn Engines>> {
+        self.engines.as_ref()
     }
 
     /// All methods.

@@ -200,8 +200,13 @@ impl CpuWorker {
         network.backward(model, seed, part, &mut self.workspace, &mut self.gradient);
         let mut teachers = teachers.iter_mut();
         let own = network.layout().range(part);
-        // Of the loss alone; asked for only where a weight is a share of it.
-        let mut of_loss = None;
+        // Of the loss alone, before any term is added; asked for only where a weight is a share of it.
+        let is_share = |term: &Weighted<'_>| matches!(term.weight, Weight::Share(_));
+        let of_loss = if acting(terms).any(is_share) {
+            vector::norm(&self.gradient[own.clone()])
+        } else {
+            0.0
+        };
         let mut shares = 0;
         self.terms = None;
         for Weighted { weight, term } in acting(terms) {
@@ -213,14 +218,13 @@ impl CpuWorker {
                     f64::from(factor) * found.unwrap_or(0.0)
                 }
                 Weight::Share(share) => {
-                    let loss = *of_loss.get_or_insert_with(|| vector::norm(&gradient[own.clone()]));
                     let pull = &mut scratch.pull[..];
                     pull.fill(0.0);
                     let found = act.add(term, &mut teachers, 1.0, w, pull);
                     let norms = &mut scratch.norms[shares];
                     shares += 1;
                     if found.is_some() {
-                        norms.0 += loss;
+                        norms.0 += of_loss;
                         norms.1 += vector::norm(&pull[own.clone()]) / f64::from(term.every().get());
                     }
                     match found {

@@ -6,8 +6,8 @@
 
 use crate::augment::{Augmenter, Scratch, Selection};
 use crate::{
-    Detail, Model, Network, NumericsError, Objective, Optimiser, Output, Part, Pulse, Rng, Samples,
-    Tally,
+    Detail, Model, Network, NetworkSpec, NumericsError, Objective, Optimiser, Output, Part, Pulse,
+    Rng, Samples, Shape, Tally,
 };
 use serde::{Deserialize, Serialize};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -25,6 +25,20 @@ pub trait Engine: Send + Sync {
     /// Bytes that passes over a batch of `batch` samples take in a worker, forwards alone or backwards as
     /// well; nothing is allocated.
     fn pass_bytes(&self, batch: usize, backwards: bool) -> u64;
+}
+
+/// Makes engines: for whoever has networks computed elsewhere than on this processor, or brings networks that are
+/// not in the catalogue.
+pub trait Engines: Send + Sync + std::fmt::Debug {
+    /// What computes, for logs: a run goes on with the same one only.
+    fn name(&self) -> String;
+    /// The engine of a network for samples of a shape.
+    fn engine(
+        &self,
+        network: &NetworkSpec,
+        input: Shape,
+        classes: usize,
+    ) -> Result<Box<dyn Engine>, NumericsError>;
 }
 
 /// One thread's place at an engine: it serves one client after the other.
@@ -258,6 +272,17 @@ impl<'a> Batches<'a> {
     /// Whether somebody has stopped them: what was learnt is then no phase.
     pub fn is_stopped(&self) -> bool {
         self.is_stopped
+    }
+
+    /// Where the samples lie.
+    pub fn samples(&self) -> &'a dyn Samples {
+        self.plan.samples
+    }
+
+    /// Whether somebody looks after every batch whether it was the last one, so that none may be asked for ahead of
+    /// time.
+    pub fn is_open_ended(&self) -> bool {
+        matches!(self.plan.patience, Patience::Flag(_))
     }
 
     /// The next batch, until the phase is over or somebody stops it.

@@ -87,6 +87,17 @@ pub enum NumericsError {
         /// What was asked for.
         edges: Vec<f64>,
     },
+    /// A network that this program cannot compute by itself.
+    #[error(
+        "network `module` is a PyTorch module ({module}), which exists in Python only; use formant.run(network=…), formant.resume(…) or Model.to_module(…) there"
+    )]
+    Foreign {
+        /// What it is.
+        module: String,
+    },
+    /// An engine of somebody else's has failed.
+    #[error("{0}")]
+    Engine(String),
     /// Training reached values that are not finite.
     #[error(
         "diverged at step {step}: {what} is not a finite number; lower the learning rate or the weight of the term"

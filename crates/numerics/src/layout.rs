@@ -68,6 +68,28 @@ impl Layout {
         range
     }
 
+    /// The layout of a network that somebody else computes: trainable tensors, of which the last `head` are the
+    /// head's, and buffers, each with its name and its extents.
+    pub fn of(
+        parameters: &[(String, Vec<usize>)],
+        head: usize,
+        buffers: &[(String, Vec<usize>)],
+    ) -> Self {
+        let mut layout = Self::default();
+        let body = parameters.len().saturating_sub(head);
+        for (nth, (name, shape)) in parameters.iter().enumerate() {
+            layout.push(name, shape, if nth < body { Part::Body } else { Part::Head });
+        }
+        for (name, shape) in buffers {
+            let len = shape.iter().fold(1, |len: usize, extent| len.saturating_mul(*extent));
+            layout.push_buffer(name, len);
+            if let Some(tensor) = layout.buffers.last_mut() {
+                tensor.shape.clone_from(shape);
+            }
+        }
+        layout
+    }
+
     /// A layout of one unnamed tensor, for problems that are not networks.
     pub fn single(len: usize) -> Self {
         let mut layout = Self::default();

@@ -44,7 +44,7 @@ pub use augment::{Augmentation, Augmenter, Draw, Misfit, Selection};
 pub use confusion::Confusion;
 pub use cpu::{Cpu, CpuWorker};
 pub use engine::{
-    BatchPlan, Batches, Descent, EVALUATION_BATCH, Engine, Meter, Patience, Phase, Worker,
+    BatchPlan, Batches, Descent, EVALUATION_BATCH, Engine, Engines, Meter, Patience, Phase, Worker,
 };
 pub use error::NumericsError;
 pub use head::Head;
@@ -55,8 +55,8 @@ pub use model::{Model, floats};
 #[doc(hidden)]
 pub use network::LayerTime;
 pub use network::{
-    Batch, CATALOGUE, Convolution, Family, Graph, GraphNode, GraphOp, Network, NetworkSpec, Norm,
-    Output, OutputGradient, Pass, Stem, Tape, UnitGroup, UnitOrder, Units, Workspace,
+    Batch, CATALOGUE, Convolution, Family, Graph, GraphNode, GraphOp, MODULE, Network, NetworkSpec,
+    Norm, Output, OutputGradient, Pass, Stem, Tape, UnitGroup, UnitOrder, Units, Workspace,
 };
 pub use objective::{Criterion, Loss, Objective, Spectral, Term, Weight, Weighted};
 pub use optimiser::{Memory, Moments, Optimiser, Rule};

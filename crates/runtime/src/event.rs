@@ -34,7 +34,7 @@ pub const ABSENT_SINCE: u32 = 3;
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum Event {
     /// Opens the log: everything needed to run it again.
-    RunStarted(RunStarted),
+    RunStarted(Box<RunStarted>),
     /// One method of the run begins (a run may compare several, one after the other).
     MethodStarted {
         /// The method's label in this run.
@@ -289,6 +289,9 @@ pub struct RunStarted {
     /// Who holds what; absent where nobody knows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub division: Option<Division>,
+    /// What computes, if not Formant's own engine: bits are promised per engine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub engine: Option<String>,
     /// The methods, in the order in which they run.
     pub methods: Vec<MethodInfo>,
 }

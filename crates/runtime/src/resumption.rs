@@ -137,16 +137,26 @@ fn compare(before: &RunStarted, now: &RunStarted, run_dir: &Path) -> Result<(), 
     if let Some(change) = difference(&configs[0], &configs[1]) {
         return refuse(change, "undo the change in experiment.toml, or start a new run with it");
     }
-    match difference(&headers[0], &headers[1]) {
-        Some(change) => refuse(change, "the data must be those that the run began with"),
+    match first_difference(&headers[0], &headers[1]) {
+        Some(change) => {
+            let hint = match change.0.as_str() {
+                "engine" => "go on with the engine that began it: bits are promised per engine",
+                "network" | "parameters" => "the network must be the one that the run began with",
+                _ => "the data must be those that the run began with",
+            };
+            refuse(told(&change), hint)
+        }
         None => Ok(()),
     }
 }
 
 /// The first place where two documents differ, with both values.
 fn difference(before: &Value, now: &Value) -> Option<String> {
-    let (path, before, now) = first_difference(before, now)?;
-    Some(format!("`{path}` was {before} when it began and is {now} now"))
+    first_difference(before, now).map(|change| told(&change))
+}
+
+fn told((path, before, now): &(String, String, String)) -> String {
+    format!("`{path}` was {before} when it began and is {now} now")
 }
 
 /// The path of the first place where two documents differ, and what stands there in each.

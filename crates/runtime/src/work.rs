@@ -5,7 +5,8 @@ use crate::guard::Blender;
 use crate::{MethodPlan, PhasePlan, RunPlan, RuntimeError};
 use formant_methods::{Hints, Loan, Local, MethodError, Moment, Value};
 use formant_numerics::{
-    Detail, Engine, Meter, Model, Network, Patience, Pulse, Rng, Samples, Stream, Tally, Worker,
+    Detail, Engine, Meter, Model, Network, NumericsError, Patience, Pulse, Rng, Samples, Stream,
+    Tally, Worker,
 };
 use serde::{Deserialize, Serialize};
 use std::time::Instant;
@@ -178,6 +179,7 @@ impl Desk<'_> {
         };
         match outcome {
             Ok(value) => Ok((Some(value), record)),
+            Err(error @ MethodError::Numerics(NumericsError::Engine(_))) => Err(error.into()),
             Err(error @ MethodError::Numerics(_)) => {
                 record.error = Some(error.to_string());
                 Ok((None, record))

@@ -59,7 +59,7 @@ async fn a_log_that_grows_is_told_and_drawn() {
     heard(&mut events, "\"state\":\"waiting\"").await;
 
     let mut recorder = Recorder::open(folder.path(), LogMark::default(), &Quiet).unwrap();
-    recorder.record_now(&Event::RunStarted(header())).unwrap();
+    recorder.record_now(&Event::RunStarted(Box::new(header()))).unwrap();
     let (method, participants) = ("fedavg".to_owned(), vec![0, 1]);
     let opened = Event::RoundStarted { method: method.clone(), round: 1, participants };
     recorder.record_now(&opened).unwrap();

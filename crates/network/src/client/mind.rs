@@ -138,7 +138,7 @@ impl Mind {
         };
         let mut journal = journal::open(&vault.folder, manifest.log)?;
         if journal.end().bytes == 0 {
-            journal.record(&Line::RunStarted(assignment.header.clone()))?;
+            journal.record(&Line::RunStarted(Box::new(assignment.header.clone())))?;
             journal.record_now(&Line::MethodStarted { method: method.label.clone() })?;
         }
         info!(

@@ -152,7 +152,7 @@ impl Actor {
     /// Runs until it is told to stop.
     pub(crate) fn run(mut self) -> Result<(), NetworkError> {
         if self.journal.end().bytes == 0 {
-            self.journal.record(&Line::RunStarted(self.core.wiring.header.clone()))?;
+            self.journal.record(&Line::RunStarted(Box::new(self.core.wiring.header.clone())))?;
             self.journal.record_now(&Line::MethodStarted { method: self.label() })?;
         }
         let now = self.now();

@@ -68,6 +68,16 @@ impl<'b> Selection<'b> {
         Self { samples, indices, augmented: Some(Augmented { draws, share, memory }) }
     }
 
+    /// Where they come from.
+    pub fn samples(&self) -> &'b dyn Samples {
+        self.samples
+    }
+
+    /// Whether samples are taken as they are.
+    pub fn is_plain(&self) -> bool {
+        self.augmented.is_none()
+    }
+
     /// Number of samples.
     pub fn len(&self) -> usize {
         self.indices.len()

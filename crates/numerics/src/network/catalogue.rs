@@ -194,7 +194,13 @@ pub struct NetworkSpec {
     /// Convolutional and residual networks: fast by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub convolution: Option<Convolution>,
+    /// [`MODULE`]: which one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub module: Option<String>,
 }
+
+/// The name of networks that are not in the catalogue: modules that an [`Engines`](crate::Engines) brings along.
+pub const MODULE: &str = "module";
 
 impl NetworkSpec {
     /// A network with its default options.
@@ -206,6 +212,7 @@ impl NetworkSpec {
             width: None,
             hidden: None,
             convolution: None,
+            module: None,
         }
     }
 
@@ -246,6 +253,10 @@ impl NetworkSpec {
     }
 
     pub(super) fn tape(&self, input: Shape, classes: usize) -> Result<Tape, NumericsError> {
+        if self.name == MODULE {
+            let module = self.module.clone().unwrap_or_else(|| "not named".into());
+            return Err(NumericsError::Foreign { module });
+        }
         let entry = CATALOGUE
             .iter()
             .find(|e| e.name == self.name)
@@ -256,6 +267,7 @@ impl NetworkSpec {
             ("width", self.width.is_some()),
             ("hidden", self.hidden.is_some()),
             ("convolution", self.convolution.is_some()),
+            ("module", self.module.is_some()),
         ] {
             if given && !entry.family.takes(option) {
                 return Err(NumericsError::IdleOption { network: self.name.clone(), option });

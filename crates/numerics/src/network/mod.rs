@@ -13,7 +13,7 @@ mod timing;
 mod units;
 mod workspace;
 
-pub use catalogue::{CATALOGUE, Convolution, Family, NetworkSpec, Norm, Stem};
+pub use catalogue::{CATALOGUE, Convolution, Family, MODULE, NetworkSpec, Norm, Stem};
 pub use graph::{Graph, GraphNode, GraphOp};
 pub use tape::Tape;
 #[doc(hidden)]

@@ -5,14 +5,14 @@ use formant_report::{
     ExportFile, Picture, ReportError, RunLog, csv, latex, mlflow, over_seeds, pictures, record,
     rows, seed_csv, tensorboard, write_exports,
 };
-use formant_runtime::event::{Detailed, Division, Errors, Event, Reliability, RunStarted};
+use formant_runtime::event::{Detailed, Division, Errors, Event, Reliability};
 use std::path::Path;
 
 /// The comparison with all that a log may hold besides.
 fn rich() -> RunLog {
     let mut events = comparison();
-    if let Event::RunStarted(RunStarted { division, .. }) = &mut events[0] {
-        *division = Some(Division {
+    if let Event::RunStarted(run) = &mut events[0] {
+        run.division = Some(Division {
             classes: vec!["ankle boot, \"new\"".into(), "bag".into()],
             counts: Some(vec![vec![60, 40], vec![101, 0], vec![2, 100]]),
             moved: 3,

@@ -26,7 +26,7 @@ pub(crate) fn method(label: &str, title: &str, generic: bool, personal: bool) ->
 }
 
 pub(crate) fn started(methods: Vec<MethodInfo>, clients: usize, rounds: usize) -> Event {
-    Event::RunStarted(RunStarted {
+    Event::RunStarted(Box::new(RunStarted {
         format: FORMAT,
         formant: "0.1.0".to_owned(),
         name: "a small comparison".to_owned(),
@@ -44,8 +44,9 @@ pub(crate) fn started(methods: Vec<MethodInfo>, clients: usize, rounds: usize) -
         names: Vec::new(),
         side: Side::default(),
         division: None,
+        engine: None,
         methods,
-    })
+    }))
 }
 
 pub(crate) fn evaluated(method: &str, round: usize, gm: f64, pm: f64, clients: usize) -> Event {

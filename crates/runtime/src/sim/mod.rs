@@ -133,7 +133,7 @@ impl Session<'_> {
             Found::Nothing => Checkpoint::at_method(0, LogMark::default(), 0.0),
         };
         let header = recorder.end().bytes;
-        recorder.record(&Event::RunStarted(self.plan.header.clone()))?;
+        recorder.record(&Event::RunStarted(Box::new(self.plan.header.clone())))?;
         let method = begun.next_method(self.plan.methods.len(), self.plan.rounds);
         let checkpoint = Checkpoint { method, header, log: recorder.sync()?, ..begun };
         checkpoint.write(self.run_dir)?;

@@ -268,11 +268,14 @@ fn title(experiment: &Experiment) -> String {
     experiment.methods.first().map(of).unwrap_or_default()
 }
 
-/// What identifies a result. Neither threads nor the place of the data change it, so they are no part.
+/// What identifies a result. Neither threads nor the place of the data change it, so they are no part; an engine does.
 fn hash(experiment: &Experiment, folder: Option<&str>) -> String {
     let mut identity: Table = experiment.to_table();
     identity.remove("runtime");
     identity.remove("name");
+    if let Some(engine) = experiment.engine_name() {
+        identity.insert("engine".into(), Value::String(engine));
+    }
     if let Some(Value::Table(data)) = identity.get_mut("data") {
         data.remove("dir");
         if let Some(folder) = folder {
