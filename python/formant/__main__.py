@@ -1,0 +1,122 @@
+"""``python -m formant``: the command line, with methods and engines of Python's.
+
+Beside everything that ``formant`` takes:
+
+    --with FILE.py|MODULE    import it, and make the methods that it defines known (repeatable)
+    --engine formant|torch   who computes networks, for run and reproduce
+    --device DEVICE          where PyTorch computes: cpu, cuda, cuda:1, mps
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from . import _formant
+from ._errors import FormantError
+from ._method import Method, register
+
+HELP = """
+In Python also:
+      --with FILE.py             methods of your own: subclasses of formant.Method (repeatable)
+      --engine formant|torch     who computes networks, for run and reproduce
+      --device DEVICE            where PyTorch computes, such as cuda (repeatable)"""
+
+_OWN = ("--with", "--engine", "--device")
+
+
+def taken(args: list[str]) -> tuple[list[str], dict[str, list[str]]]:
+    """The arguments for the command line, and those for Python.
+
+    >>> taken(["run", "--engine=torch", "a.toml", "--device", "cpu"])
+    (['run', 'a.toml'], {'--with': [], '--engine': ['torch'], '--device': ['cpu']})
+    """
+    rest: list[str] = []
+    own: dict[str, list[str]] = {name: [] for name in _OWN}
+    at = iter(args)
+    for arg in at:
+        name, has_value, value = arg.partition("=")
+        if arg == "--":
+            rest += [arg, *at]
+        elif name in own:
+            if not has_value:
+                found = next(at, None)
+                if found is None:
+                    raise FormantError(f"{name} has no value", hint=f"write {name} VALUE")
+                value = found
+            own[name].append(value)
+        else:
+            rest.append(arg)
+    return rest, own
+
+
+def loaded(name: str) -> ModuleType:
+    """Imports a file or a module and makes the methods that it defines known."""
+    if name.endswith(".py"):
+        path = Path(name)
+        spec = importlib.util.spec_from_file_location(path.stem, path)
+        if not path.is_file() or spec is None or spec.loader is None:
+            raise FormantError(f"--with {name}: there is no such file", hint="name a file of Python or a module")
+        module = importlib.util.module_from_spec(spec)
+        # Classes are found again by the name of their module, as when it is imported.
+        sys.modules[path.stem] = module
+        spec.loader.exec_module(module)
+    else:
+        sys.path.insert(0, "")
+        try:
+            module = importlib.import_module(name)
+        except ImportError as error:
+            raise FormantError(f"--with {name}: {error}", hint="name a file that ends in .py, or a module") from error
+    found = [
+        one for one in vars(module).values()
+        if isinstance(one, type) and issubclass(one, Method) and one.__module__ == module.__name__
+    ]  # fmt: skip
+    if not found:
+        raise FormantError(f"--with {name}: it defines no method", hint="write class Mine(formant.Method) in it")
+    for one in found:
+        register(one)
+    return module
+
+
+def _engine(own: dict[str, list[str]], rest: list[str]) -> Any:
+    engines, devices = own["--engine"], own["--device"]
+    if not engines:
+        if devices:
+            raise FormantError("--device is for PyTorch", hint="add --engine torch")
+        return None
+    command = next((arg for arg in rest if not arg.startswith("-")), None)
+    if command not in ("run", "reproduce"):
+        raise FormantError(f"--engine does nothing with {command or 'no command'}", hint="it is for run and reproduce")
+    if engines[-1] == "formant" and not devices:
+        return None
+    if engines[-1] != "torch":
+        what = "--device is for PyTorch" if engines[-1] == "formant" else f"--engine {engines[-1]} is not there"
+        raise FormantError(what, hint="write --engine torch or --engine formant")
+    from . import torch
+    from ._run import core_engine
+
+    return core_engine(None, torch.engine(device=devices if len(devices) > 1 else devices[0] if devices else "cpu"))[1]
+
+
+def main(args: list[str] | None = None) -> int:
+    """Does what the command line asks for; gives the exit code."""
+    try:
+        rest, own = taken(sys.argv[1:] if args is None else args)
+        for name in own["--with"]:
+            loaded(name)
+        engine = _engine(own, rest)
+    except FormantError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    code = _formant.cli(["formant", *rest], engine=engine)
+    if {"-h", "--help"} & set(rest) and {"run", "reproduce"} & {"run", *rest}:
+        print(HELP)
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,69 @@
+"""``python -m formant``."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from kit import refused
+
+from formant.__main__ import main, taken
+
+METHOD = '''
+import formant
+
+class Lazy(formant.Method):
+    """FedAvg that learns nothing."""
+
+    def train_shared(self, client, got, local):
+        return got
+'''
+
+
+def formant_(*args: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "formant", *args], capture_output=True, text=True, check=False, cwd=cwd
+    )
+
+
+def test_it_is_the_command_line() -> None:
+    version = formant_("--version")
+    assert version.returncode == 0 and version.stdout.startswith("formant ")
+    wrong = formant_("rum")
+    assert wrong.returncode == 2 and "rum" in wrong.stderr
+
+
+def test_methods_of_ones_own(tmp_path: Path) -> None:
+    (tmp_path / "lazy.py").write_text(METHOD)
+    common = ["--method", "lazy", "--set", "rounds=1", "--set", "data.samples=200", "--set", "data.clients=2"]
+    for given in ("lazy.py", "lazy"):
+        done = formant_("run", "--with", given, *common, "--json", "--quiet", "--out", f"run-{given}", cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+        assert json.loads(done.stdout)["rows"][0]["title"] == "Lazy"
+
+
+def test_arguments_are_taken_apart() -> None:
+    rest, own = taken(["run", "--with=a.py", "--with", "b", "--", "--with"])
+    assert rest == ["run", "--", "--with"] and own["--with"] == ["a.py", "b"]
+    refused(lambda: taken(["run", "--with"]), "--with has no value")
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        (["run", "--with", "none.py"], "no such file"),
+        (["run", "--with", "no_such_module_here"], "no_such_module_here"),
+        (["run", "--with", "json"], "defines no method"),
+        (["run", "--device", "cpu"], "add --engine torch"),
+        (["methods", "--engine", "torch"], "run and reproduce"),
+        (["run", "--engine", "jax"], "jax"),
+        (["run", "--engine", "formant", "--device", "cuda"], "--device is for PyTorch"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(args: list[str], words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(args) == 1
+    errors = capsys.readouterr().err
+    assert errors.startswith("error: ") and words in errors and "hint: " in errors
