@@ -29,6 +29,9 @@ class Bench:
     def formant(self, *arguments, memory=None):
         return self._run([self.binaries["formant"], *arguments], memory)
 
+    def formant_in_python(self, *arguments, memory=None):
+        return self._run([self.python, "-m", "formant", *arguments], memory)
+
     def peer(self, script, *arguments, memory=None):
         return self._run([self.python, PEERS / script, *arguments], memory)
 

@@ -64,6 +64,9 @@ def measure(given, work):
     binaries = environment.build_formant()
     say(f"preparing the peers in {folder} (a first time takes minutes)")
     python = environment.prepare_peers(folder, given.out / "pip.log")
+    if {"rounds", "memory", "startup"} & set(given.sections):
+        say("building Formant's Python package")
+        environment.install_package(python)
     bench = Bench(python, binaries, work, chosen, 1 if given.quick else given.repetitions, given.quick,
                   given.wait_quiet, given.memory)
     raw = {

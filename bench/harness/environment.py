@@ -57,6 +57,17 @@ def prepare_peers(folder, log):
     return python
 
 
+def install_package(python):
+    """Formant's Python package, built from this working tree, beside the peers."""
+    target = os.environ.get("CARGO_TARGET_DIR", REPOSITORY / "target")
+    installed = subprocess.run(
+        [python, "-m", "pip", "install", "--disable-pip-version-check", "--quiet", "--no-deps", REPOSITORY / "python"],
+        env={**os.environ, "CARGO_TARGET_DIR": str(pathlib.Path(target).absolute())},
+    )
+    if installed.returncode != 0:
+        raise Failure("pip could not install Formant's Python package", "read its messages above")
+
+
 def build_formant():
     """Builds both binaries in release, as a user would; gives their paths by name."""
     if not shutil.which("cargo"):

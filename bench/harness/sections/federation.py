@@ -8,6 +8,7 @@ from ..failure import Failure
 CLIENTS, TRAIN, TEST, GLOBAL_TEST, BATCH = 100, 100, 25, 1_000, 10
 LEARNING_RATE, PROXIMAL = 0.05, 0.1
 METHODS = {"fedavg": "FedAvg", "ditto": "Ditto"}
+OWN, BY_TORCH = "Formant", "Formant, by PyTorch"
 LOOP, FLOWER, PFL = "PyTorch loop", "Flower", "pfl"
 SCRIPTS = {LOOP: "torch_loop.py", FLOWER: "flower_rounds.py", PFL: "pfl_rounds.py"}
 
@@ -66,11 +67,15 @@ def data(bench, layout="cifar", train=CLIENTS * (TRAIN + TEST), test=GLOBAL_TEST
     return folder
 
 
-def run_formant(bench, path, memory=None):
+def run_formant(bench, path, memory=None, by_torch=False):
     """Runs an experiment with the product itself; its rounds from the event log."""
     out = bench.folder / "run"
     shutil.rmtree(out, ignore_errors=True)
-    result = bench.formant("run", path, "--out", out, "--json", "--quiet", memory=memory)
+    command = ["run", path, "--out", out, "--json", "--quiet"]
+    if by_torch:
+        result = bench.formant_in_python(*command, "--engine", "torch", memory=memory)
+    else:
+        result = bench.formant(*command, memory=memory)
     events = [json.loads(line) for line in (out / "events.jsonl").read_text().splitlines()]
     shutil.rmtree(out, ignore_errors=True)
     started = events[0]
@@ -102,15 +107,15 @@ def engines(bench, method, rounds, memory=None):
     """By name: a function that simulates some rounds in a fresh process."""
     folder = data(bench)
 
-    def formant():
+    def formant(by_torch=False):
         path = experiment(bench, method=method, rounds=rounds, folder=folder, clients=CLIENTS,
                           train_fraction=TRAIN / (TRAIN + TEST))
-        result = run_formant(bench, path, memory)
+        result = run_formant(bench, path, memory, by_torch)
         if any(client != {"train": TRAIN, "test": TEST} for client in result.pop("clients")):
             raise Failure("Formant's clients do not hold what the peers' do", "this is a bug of the bench")
         return result
 
-    found = {"Formant": formant}
+    found = {OWN: formant, BY_TORCH: lambda: formant(by_torch=True)}
     for name, script in SCRIPTS.items():
         if name == PFL and method != "fedavg":
             continue  # pfl has no Ditto

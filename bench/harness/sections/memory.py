@@ -18,7 +18,7 @@ def measure(bench):
 
 
 def report(raw, _everything):
-    names = ["Formant", *federation.SCRIPTS]
+    names = [federation.OWN, federation.BY_TORCH, *federation.SCRIPTS]
 
     def cells(name, method):
         results = raw[method]["results"].get(name)

@@ -5,6 +5,8 @@ from . import federation, steps
 
 WARM_UP = 1
 GOALS = {federation.LOOP: 1.5, federation.FLOWER: 2.2}
+# Formant's methods with PyTorch as their engine, over the loop that does the same by hand.
+GOAL_BY_TORCH = 1.1
 # As the issue reports it, measured elsewhere on two cores: seconds a round of PFLlib and of the tuned loop.
 PFLLIB_OVER_LOOP = 15.9 / 6.5
 
@@ -64,6 +66,11 @@ def report(raw, everything):
              "its training over Formant's", "its round over Formant's", "GM"], rows)
         for name, why in raw[method]["failures"].items():
             text += f"\n- {name} failed: {why}\n"
+        if federation.BY_TORCH in found and federation.LOOP in found:
+            over = [ratios(*([t[part] for t in found[name]] for name in (federation.BY_TORCH, federation.LOOP)))
+                    for part in (0, 2)]
+            text += (f"\nWith PyTorch as Formant's engine, over the PyTorch loop: training {shown(over[0])}, "
+                     f"round {shown(over[1])} (goal: {GOAL_BY_TORCH}).\n")
         if "steps" in everything:
             bare = spread(steps.rates(everything["steps"], "cnn, batch 10")[steps.OURS])["median"]
             rate = spread(images / t[0] for t in found["Formant"])["median"]
