@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -45,7 +44,6 @@ class Worker:
         self._replica = Replica(engine.template, engine.plan, engine.settings, device)
         self._optimiser = Optimiser(self._replica)
         self._stream: Any = torch.cuda.Stream(device) if device.type == "cuda" else None  # type: ignore[no-untyped-call]
-        self._thread = 0
         self._batch: Batch | None = None
         self._phase: tuple[Mapping[str, Any], Objective] | None = None
         self._norms: list[Any] = []
@@ -235,10 +233,8 @@ class Worker:
     @contextmanager
     def _at_work(self) -> Iterator[None]:
         """On the worker's own stream; what PyTorch raises becomes an error that names a remedy."""
-        if self._thread != threading.get_ident():
-            # The number of threads is a matter of the thread that asks.
-            self._thread = threading.get_ident()
-            torch.set_num_threads(self._engine.settings.threads)
+        # The number of threads is a matter of the thread that asks, and a later thread may have the number of an earlier one.
+        torch.set_num_threads(self._engine.settings.threads)
         try:
             if self._stream is None:
                 yield
