@@ -2,7 +2,7 @@
 
 #[cfg(doc)]
 use crate::{Averaging, ErasedMethod, Uploads};
-use crate::{Central, Local, MethodError, Receive};
+use crate::{Central, Local, MethodError, Needs, Receive};
 use formant_numerics::{Model, Network, Part};
 use serde::{Serialize, de::DeserializeOwned};
 use std::borrow::Cow;
@@ -73,7 +73,7 @@ pub trait Method: Send + Sync + 'static {
     /// From a participant to the server.
     type Upload: Message;
     /// What the server needs of a round's uploads: their [`Mean`](crate::Mean) or, where a sum is not
-    /// enough, [`Uploads`] themselves.
+    /// enough, [`Uploads`] themselves; `()` for a server that needs nothing.
     type Received<'a>: Receive<'a, Self::Upload>;
 
     /// What the server sends at the start of a round.
@@ -129,6 +129,11 @@ pub trait Method: Send + Sync + 'static {
     /// in a round. Asked only of methods that train personal models.
     fn newcomer<'a>(&self, _got: &'a Self::Broadcast) -> Newcomer<'a> {
         Newcomer::Phases
+    }
+    /// Whether the server's way to [combine](crate::Combine) uploads decides over anything: whether it asks for a
+    /// [`Mean`](crate::Mean), by its type or with [`Mean::of`](crate::Mean::of).
+    fn combines(&self) -> bool {
+        <Self::Received<'static> as Receive<'static, Self::Upload>>::NEEDS == Needs::Sums
     }
     /// How long the [vectors](Message::vectors) of an upload are that answers a broadcast.
     fn upload_lengths(&self, got: &Self::Broadcast, _network: &dyn Network) -> Vec<usize> {

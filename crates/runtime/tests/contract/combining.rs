@@ -1,7 +1,7 @@
 //! Another way to combine uploads takes the place of the mean, in whole runs.
 
 use crate::standard::case;
-use formant_methods::{Combine, Combining};
+use formant_methods::{Combine, Combining, Contribution, MethodError, Round};
 use formant_runtime::RunPlan;
 use formant_testing::{DENSE, Folder, WITH_BUFFERS, run};
 use std::sync::Arc;
@@ -12,24 +12,26 @@ struct Median;
 struct Columns(Vec<Vec<Vec<f32>>>);
 
 impl Combine for Median {
-    fn begin(&self, lengths: &[usize]) -> Box<dyn Combining> {
-        Box::new(Columns(lengths.iter().map(|len| vec![Vec::new(); *len]).collect()))
+    fn begin<'r>(&'r self, round: Round<'r>) -> Result<Box<dyn Combining + 'r>, MethodError> {
+        let lengths = round.reference.iter().map(|vector| vector.len());
+        Ok(Box::new(Columns(lengths.map(|len| vec![Vec::new(); len]).collect())))
     }
 }
 
 impl Combining for Columns {
-    fn add(&mut self, _weight: f64, vectors: &[&[f32]]) {
-        for (columns, vector) in self.0.iter_mut().zip(vectors) {
+    fn add(&mut self, upload: Contribution<'_>) -> Result<(), MethodError> {
+        for (columns, vector) in self.0.iter_mut().zip(upload.vectors) {
             columns.iter_mut().zip(*vector).for_each(|(column, x)| column.push(*x));
         }
+        Ok(())
     }
 
-    fn finish(self: Box<Self>) -> Option<Vec<Vec<f32>>> {
+    fn finish(self: Box<Self>) -> Result<Option<Vec<Vec<f32>>>, MethodError> {
         let median = |mut column: Vec<f32>| {
             column.sort_by(f32::total_cmp);
             column[column.len() / 2]
         };
-        Some(self.0.into_iter().map(|all| all.into_iter().map(median).collect()).collect())
+        Ok(Some(self.0.into_iter().map(|all| all.into_iter().map(median).collect()).collect()))
     }
 }
 
