@@ -1,6 +1,6 @@
 //! An experiment for a network, where a federation trains one method.
 
-use crate::{Experiment, ExperimentError, MethodSetting, data, origin, runtime};
+use crate::{Experiment, ExperimentError, MethodSetting, Sampling, data, origin, runtime};
 use formant_data::Description;
 use std::ops::Deref;
 use toml::{Table, Value};
@@ -32,6 +32,13 @@ impl OneMethod {
                      which it would stop were left to chance"
                 ),
                 "remove evaluation.patience, and set rounds to the best round of a simulation",
+            ));
+        }
+        if experiment.privacy.is_some_and(|privacy| privacy.sampling == Sampling::Poisson) {
+            return Err(ExperimentError::combination(
+                "`privacy.sampling = \"poisson\"` works in simulations alone: it counts on nobody knowing who took \
+                 part in a round, and every client has the seed from which that follows",
+                "remove privacy.sampling: ε is then that of rounds whose clients are known",
             ));
         }
         if let Some(newcomers) = experiment.data.new_clients {

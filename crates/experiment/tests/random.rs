@@ -7,13 +7,14 @@ use formant_data::{CATALOGUE, Partition, Repair, Skew};
 use formant_experiment::units::{Pixels, Rate, Size, Span};
 use formant_experiment::{
     ClassWeights, Data, Devices, Evaluation, Experiment, Links, MethodSetting, Moments, Optimiser,
-    Origin, Rules, Runtime, Settings, Training, Whose,
+    Origin, Privacy, Rules, Runtime, Sampling, Settings, Strength, Training, Whose,
 };
 use formant_federation::{Late, Schedule, Until};
 use formant_methods::Zoo;
 use formant_numerics::{
     Augmentation, Convolution, Family, Measures, Metric, NetworkSpec, Norm, Stem,
 };
+use formant_runtime::event::Place;
 use formant_runtime::{Curve, Guard, Keep, Scored};
 use proptest::prelude::*;
 use proptest::{option, sample};
@@ -201,7 +202,7 @@ prop_compose! {
     fn waiting()(
         participation in 0.01..1.0,
         schedule in sample::select(&[Schedule::WaitFree, Schedule::ComputeAndWait][..]),
-        quorum in 0.01..1.0,
+        quorum in prop_oneof![0.01..1.0, Just(1.0)],
         deadline in option::of(span(1)),
         late in late(),
         personal in sample::select(&[Whose::Participants, Whose::Everyone][..]),
@@ -219,6 +220,30 @@ fn rules() -> impl Strategy<Value = Rules> {
         ..Rules::default()
     });
     prop_oneof![waiting(), buffered]
+}
+
+prop_compose! {
+    fn privacy()(
+        place in sample::select(&[Place::Server, Place::Client][..]),
+        clip in 1e-3..1e6,
+        strength in prop_oneof![
+            (1e-3..1e6).prop_map(Strength::NoiseMultiplier),
+            (1e-3..1e6).prop_map(Strength::TargetEpsilon),
+        ],
+        delta in option::of(1e-9..0.5),
+        sampling in sample::select(&[Sampling::Fixed, Sampling::Poisson][..]),
+    ) -> Privacy {
+        // What a client sends everybody may know to be its own.
+        let sampling = if place == Place::Client { Sampling::Fixed } else { sampling };
+        Privacy { place, clip, strength, delta, sampling }
+    }
+}
+
+/// Whether uploads of one round count in that round alone, and which they are depends on nobody's data.
+fn can_be_private(rules: &Rules) -> bool {
+    !matches!(rules.schedule, Schedule::Buffered { .. })
+        && rules.late == Late::Drop
+        && rules.quorum == 1.0
 }
 
 prop_compose! {
@@ -264,6 +289,7 @@ prop_compose! {
         federation in rules(),
         (samples_per_second, spread) in (1e-3..1e12, 0.0..5.0),
         links in links(),
+        privacy in option::of(privacy()),
         (every, adapt_epochs, adapt_rate) in (1usize..100, option::of(1usize..1_000), option::of(1e-4..1.0)),
         split in sample::select(&[Scored::Test, Scored::Validation][..]),
         metrics in sample::subsequence(Metric::ALL.to_vec(), 1..=5).prop_shuffle(),
@@ -282,9 +308,10 @@ prop_compose! {
             every, split, metrics, guard, patience, spectra, adapt_epochs, adapt_learning_rate,
         };
         let methods = methods(own);
+        let privacy = privacy.filter(|_| can_be_private(&federation));
         Settings {
-            name, seed, rounds, data, network, training, federation, devices, links, evaluation,
-            runtime, methods,
+            name, seed, rounds, data, network, training, federation, devices, links, privacy,
+            evaluation, runtime, methods,
         }
     }
 }

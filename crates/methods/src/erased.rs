@@ -155,6 +155,8 @@ pub trait ErasedMethod: sealed::Sealed + Send + Sync {
     ) -> Result<(), MethodError>;
     /// What the server needs of uploads, by the type of [`Method::Received`].
     fn needs(&self) -> Needs;
+    /// See [`Message::ONLY_VECTORS`], of an upload.
+    fn sends_only_vectors(&self) -> bool;
     /// See [`Method::combines`].
     fn combines(&self) -> bool;
     /// See [`Method::global_model`].
@@ -369,6 +371,10 @@ impl<M: Method> ErasedMethod for Erased<M> {
 
     fn needs(&self) -> Needs {
         <M::Received<'static> as Receive<'static, M::Upload>>::NEEDS
+    }
+
+    fn sends_only_vectors(&self) -> bool {
+        M::Upload::ONLY_VECTORS
     }
 
     fn combines(&self) -> bool {

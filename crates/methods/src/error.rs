@@ -66,6 +66,11 @@ pub enum MethodError {
     /// A round without a single usable upload.
     #[error("no upload to aggregate")]
     NoUploads,
+    /// No randomness to be had from where it was to come from.
+    #[error(
+        "the operating system gives no random numbers: {0}\nhint: noise that anybody could predict protects nobody, so none is made up; see to the system's generator and start again"
+    )]
+    Randomness(String),
     /// A method of somebody else's has failed.
     #[error("{0}")]
     Foreign(String),

@@ -27,6 +27,10 @@ pub trait Message: Serialize + DeserializeOwned + Send + Sync + 'static {
     /// difference of two variances is none.
     const STATISTICS: usize = 1;
 
+    /// Whether it is its vectors and nothing besides. Differential privacy covers vectors: a message that
+    /// holds more, such as label counts, says so by leaving this as it is.
+    const ONLY_VECTORS: bool = false;
+
     /// What was learnt in it, always in the same order: for whoever must check, compress, average or
     /// [rebase](ErasedMethod::rebase) a message without knowing what it is.
     fn vectors(&self) -> Vec<&[f32]>;
@@ -39,6 +43,8 @@ impl State for () {
 }
 
 impl Message for () {
+    const ONLY_VECTORS: bool = true;
+
     fn vectors(&self) -> Vec<&[f32]> {
         Vec::new()
     }
@@ -49,6 +55,8 @@ impl Message for () {
 }
 
 impl Message for Model {
+    const ONLY_VECTORS: bool = true;
+
     fn vectors(&self) -> Vec<&[f32]> {
         vec![&self.parameters, &self.buffers]
     }

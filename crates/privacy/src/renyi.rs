@@ -45,12 +45,16 @@ pub fn sampled_gaussian(rate: f64, noise_multiplier: f64, order: f64) -> f64 {
     if q >= 1.0 {
         return order / (2.0 * z * z);
     }
-    let moment = if order.fract() == 0.0 { whole(q, z, order) } else { fractional(q, z, order) };
-    moment.map_or(f64::INFINITY, |moment| moment / (order - 1.0))
+    let moment = if order.fract() == 0.0 {
+        whole(q, z, order)
+    } else {
+        fractional(q, z, order).unwrap_or(f64::INFINITY)
+    };
+    moment / (order - 1.0)
 }
 
 /// `ln A(α)` of a whole order.
-fn whole(q: f64, z: f64, order: f64) -> Option<f64> {
+fn whole(q: f64, z: f64, order: f64) -> f64 {
     let mut sum = f64::NEG_INFINITY;
     let mut binomial = 0.0;
     for k in 0..=order as u64 {
@@ -60,7 +64,7 @@ fn whole(q: f64, z: f64, order: f64) -> Option<f64> {
         sum = add(sum, binomial + chance + exponent);
         binomial += libm::log((order - k) / (k + 1.0));
     }
-    Some(sum)
+    sum
 }
 
 /// Terms after which a series is given up.

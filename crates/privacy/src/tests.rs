@@ -90,7 +90,8 @@ fn the_second_moment_is_known_by_hand() {
 #[test]
 fn more_releases_cost_more_and_more_noise_less() {
     for rate in [0.05, 0.4, 1.0] {
-        let epsilons = |z: f64| [0, 1, 2, 10, 100].map(|n| Accountant::new(z, rate).epsilon(n, 1e-5));
+        let epsilons =
+            |z: f64| [0, 1, 2, 10, 100].map(|n| Accountant::new(z, rate).epsilon(n, 1e-5));
         let (little, much) = (epsilons(1.0), epsilons(2.0));
         assert_eq!((little[0], much[0]), (0.0, 0.0));
         assert!(little.is_sorted() && little[1..].windows(2).all(|pair| pair[0] < pair[1]));

@@ -36,6 +36,7 @@ mod markdown;
 mod newcomers;
 mod paired;
 mod plot;
+mod privacy;
 mod quantity;
 pub mod results;
 mod scoreboard;
@@ -70,6 +71,7 @@ pub use paired::{
     Contest, ContestEntry, Difference, RESAMPLES, Significance, Standing, Standings, Which, covers,
     significance,
 };
+pub use privacy::spent;
 pub use seeds::{FurtherSeedRow, SeedRow, Spread, over_seeds, seed_table};
 pub use spectra::{Apart, SpectralCourse, TermShare, spectral_courses};
 pub use summary::{CandidateRow, FurtherRow, Row, rows, unranked};

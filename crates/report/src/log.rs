@@ -15,7 +15,7 @@ use std::path::Path;
 use formant_runtime::Checkpoint;
 use formant_runtime::event::{
     Adapted, Detailed, Guarded, MethodInfo, Metric, Phase, Ready, RunStarted, Runtime, Span,
-    Spectra,
+    Spectra, Spent,
 };
 
 use crate::ReportError;
@@ -145,6 +145,8 @@ pub struct RoundLog {
     pub downloaded_bytes: u64,
     /// When it was closed, by the virtual clock.
     pub clock: Option<f64>,
+    /// What all rounds up to it may have revealed of a client.
+    pub privacy: Option<Spent>,
     /// What clients did when, by the virtual clock.
     pub activities: Vec<(usize, Activity, Span)>,
 }

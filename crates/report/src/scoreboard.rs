@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use formant_runtime::event::{Metric, Phase};
 
 use crate::alone::{column, guard_note};
+use crate::privacy::spent;
 use crate::quantity::{bytes, counted, duration, one_line, percent, shortened};
 use crate::{Row, RunLog, Standing};
 
@@ -226,6 +227,9 @@ fn notes(entries: &[Entry], rows: &[Row]) -> Vec<String> {
         }
         if row.refused > 0 {
             notes.push(format!("{}: {}.", entry.name, refusals(row)));
+        }
+        if let Some(privacy) = &row.privacy {
+            notes.push(format!("{}: {}.", entry.name, spent(privacy)));
         }
         if let Some(degenerate) = &row.degenerate {
             notes.push(format!("{}: {degenerate}.", entry.name));

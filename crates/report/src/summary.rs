@@ -3,7 +3,7 @@
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-use formant_runtime::event::{Guarded, Metric, Phase, RunStarted, Runtime};
+use formant_runtime::event::{Guarded, Metric, Phase, RunStarted, Runtime, Spent};
 
 use crate::paired::standings;
 use crate::{Evaluation, Failure, MethodLog, NewcomerRow, RunLog, Standings, WorseOff, gains};
@@ -108,6 +108,9 @@ pub struct Row {
     pub further: Vec<FurtherRow>,
     /// Where it stands among the other methods of the run.
     pub standing: Standings,
+    /// What all rounds together may have revealed of a client; absent without `[privacy]`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub privacy: Option<Spent>,
     /// What clients came to that joined when training was over, in each way.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub newcomers: Vec<NewcomerRow>,
@@ -232,6 +235,7 @@ fn row(method: &MethodLog, run: &RunStarted) -> Row {
         guard: last.and_then(|evaluation| evaluation.guard.clone()),
         standing: Standings::default(),
         further: further(method, run, [best_gm, best_pm].map(|best| best.map(|(round, _)| round))),
+        privacy: method.rounds.values().rev().find_map(|round| round.privacy),
         newcomers: method.newcomers.iter().map(|found| NewcomerRow::new(found, metric)).collect(),
     }
 }

@@ -11,10 +11,12 @@
 
 mod adaptation;
 mod insight;
+mod privacy;
 mod score;
 
 pub use adaptation::{Adapted, Approach};
 pub use insight::{ClientSpectra, Detailed, Division, Errors, LayerSpectrum, Reliability, Spectra};
+pub use privacy::{NoiseSource, Place, Spent};
 pub use score::{Candidate, Evaluated, Guarded, PersonalScore, Score, finite};
 
 pub use formant_numerics::{Measures, Metric};
@@ -148,6 +150,10 @@ pub enum Event {
         /// When, by the virtual clock, in seconds.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         clock: Option<f64>,
+        /// What all rounds up to this one may have revealed; absent without `[privacy]`, and where nothing is
+        /// uploaded.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        privacy: Option<Spent>,
     },
     /// Both models were scored.
     Evaluated(Evaluated),

@@ -92,6 +92,7 @@ pub(crate) fn round(method: &str, round: usize, clients: usize, loss: Option<f64
     }
     let method = method.to_owned();
     events.push(Event::RoundFinished {
+        privacy: None,
         method,
         round,
         seconds: 2.0,
