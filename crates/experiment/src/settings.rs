@@ -247,13 +247,6 @@ mod tests {
         residual.data.new_clients = Some(2);
         residual.data.repair = Repair::Redraw;
         let mut dense = Settings::default();
-        dense.privacy = Some(Privacy {
-            place: Place::Client,
-            clip: 2.0,
-            strength: Strength::TargetEpsilon(8.0),
-            delta: None,
-            sampling: Sampling::Fixed,
-        });
         dense.data.partition = Partition::Pathological { classes_per_client: 2 };
         dense.data.skew = Skew::Rotation { skew_strength: 30.0 };
         dense.network = NetworkSpec { hidden: Some(vec![3]), ..NetworkSpec::named("mlp") };
@@ -268,6 +261,13 @@ mod tests {
             partition_file: "split.json".into(),
             partition_hash: Some("0123456789abcdef0123456789abcdef".into()),
         };
+        dense.privacy = Some(Privacy {
+            place: Place::Client,
+            clip: 2.0,
+            strength: Strength::TargetEpsilon(8.0),
+            delta: None,
+            sampling: Sampling::Fixed,
+        });
         dense.training.class_weights = Some(ClassWeights::Given(vec![1.0, 2.0]));
         dense.training.schedule = Curve::Step { decay: 0.5, step_every: 3 };
         let [mut adaptive, mut decoupled] = [Settings::default(), Settings::default()];
