@@ -9,7 +9,7 @@ use crate::{
 use formant_federation::{Personal, Protocol};
 use formant_methods::schema::{Default as Preset, Key, Kind};
 use formant_numerics::NetworkSpec;
-use formant_runtime::Profile;
+use formant_runtime::{Combination, Profile};
 use serde::{Deserialize, Serialize};
 use toml::Table;
 
@@ -160,6 +160,16 @@ impl Settings {
             deadline: rules.deadline.map(|span| span.0),
             late: rules.late,
             seed: self.seed,
+        }
+    }
+
+    /// How the server combines uploads.
+    pub(crate) fn combination(&self) -> Combination {
+        Combination {
+            rule: self.federation.combine,
+            max_share: self.federation.max_share,
+            // Clients' states and uploads that wait share the rest.
+            memory: self.runtime.memory.0 / 4,
         }
     }
 

@@ -1,9 +1,9 @@
 //! From an experiment to a plan that can be run: data loaded and divided, the network built. Whatever
 //! can fail fails here, before any work.
 
+use crate::federation::combining;
 use crate::{Experiment, ExperimentError, OneMethod, combination, room, training};
 use formant_data::{ClientData, Dataset, Federation, Repaired, Split};
-use formant_methods::WeightedAverage;
 use formant_model::Card;
 use formant_numerics::{Cpu, Detail, Engine, Part};
 use formant_runtime::event::{self, ClientSize, Division, FORMAT, MethodInfo, RunStarted};
@@ -34,6 +34,7 @@ impl Experiment {
         let sizes = federation.clients.iter().map(|data| Some(self.size_of(data))).collect();
         let protocol = self.protocol(federation.clients.len());
         combination::check_protocol(&protocol)?;
+        combining::check(self, &protocol)?;
         combination::check_scored(self, &federation)?;
         let methods = self.methods.iter();
         let methods = methods.map(|method| method.plan(&self.training, self.data.augment));
@@ -48,7 +49,7 @@ impl Experiment {
             engine,
             federation,
             methods: methods.collect(),
-            combine: Arc::new(WeightedAverage),
+            combine: Arc::new(self.combination()),
             seed: self.seed,
             rounds: self.rounds,
             protocol,
@@ -228,7 +229,7 @@ impl OneMethod {
             rules: method.rules(&self.protocol(self.clients())),
             method,
             engine,
-            combine: Arc::new(WeightedAverage),
+            combine: Arc::new(self.combination()),
             seed: self.seed,
             rounds: self.rounds,
             evaluation: self.evaluation.plan(),

@@ -272,14 +272,12 @@ fn lengths(message: &impl Message) -> Vec<usize> {
 /// head), and what was not there yet when clients began they began with zeros.
 fn fitted(vector: Option<&[f32]>, len: usize) -> Cow<'_, [f32]> {
     let vector = vector.unwrap_or_default();
-    match vector.get(..len) {
-        Some(part) => Cow::Borrowed(part),
-        None => {
-            let mut longer = vector.to_vec();
-            longer.resize(len, 0.0);
-            Cow::Owned(longer)
-        }
+    if let Some(part) = vector.get(..len) {
+        return Cow::Borrowed(part);
     }
+    let mut longer = vector.to_vec();
+    longer.resize(len, 0.0);
+    Cow::Owned(longer)
 }
 
 #[cfg(test)]

@@ -101,8 +101,7 @@ impl<'p> ByHand<'p> {
         let (network, clients) = (self.plan.engine.network(), self.clients.len());
         let reference = &*method.broadcast_vectors(&self.broadcast).unwrap();
         let combine = &*self.plan.combine;
-        let mut central =
-            Central { network, rng, round: self.round, clients, reference, combine };
+        let mut central = Central { network, rng, round: self.round, clients, reference, combine };
         method.aggregate(&mut self.server, &mut parcels, &mut central).unwrap();
     }
 
