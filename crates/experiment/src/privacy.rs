@@ -1,12 +1,13 @@
 //! `[privacy]`: what uploads may reveal of their clients.
 
 use crate::section::{Decision, Section, key, symbol};
-use crate::{ExperimentError, Settings};
+use crate::federation::combining;
+use crate::{ExperimentError, Rules, Settings};
 use formant_federation::{Draw, Protocol};
 use formant_methods::choice;
 use formant_methods::schema::{Default as Preset, Key, Kind};
 use formant_numerics::Network;
-use formant_runtime::Privacy as Plan;
+use formant_runtime::{Privacy as Plan, Rule};
 use formant_runtime::event::{NoiseSource, Place};
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
@@ -283,6 +284,15 @@ pub(crate) fn check(settings: &Settings, protocol: &Protocol) -> Result<(), Expe
                 settings.federation.quorum
             ),
             "set federation.quorum = 1, and federation.deadline for clients that do not answer",
+        ));
+    }
+    let Rules { combine, max_share, .. } = settings.federation;
+    if privacy.place == Place::Server && (combine, max_share) != (Rule::Mean, combining::SHARE) {
+        return Err(ExperimentError::combination(
+            format!(
+                "{shown} takes a noisy mean of clipped changes that all weigh the same: `federation.combine` and `federation.max_share` do nothing beside it"
+            ),
+            "remove them, or set privacy.where = \"client\"",
         ));
     }
     for setting in &settings.methods {

@@ -9,7 +9,7 @@ use crate::{
 use formant_federation::{Draw, Personal, Protocol};
 use formant_methods::schema::{Default as Preset, Key, Kind};
 use formant_numerics::NetworkSpec;
-use formant_runtime::Profile;
+use formant_runtime::{Combination, Profile};
 use serde::{Deserialize, Serialize};
 use toml::Table;
 
@@ -166,6 +166,16 @@ impl Settings {
             late: rules.late,
             seed: self.seed,
             draw: self.privacy.as_ref().map_or(Draw::Number, crate::Privacy::draw),
+        }
+    }
+
+    /// How the server combines uploads.
+    pub(crate) fn combination(&self) -> Combination {
+        Combination {
+            rule: self.federation.combine,
+            max_share: self.federation.max_share,
+            // Clients' states and uploads that wait share the rest.
+            memory: self.runtime.memory.0 / 4,
         }
     }
 

@@ -1,10 +1,11 @@
 //! From an experiment to a plan that can be run: data loaded and divided, the network built. Whatever
 //! can fail fails here, before any work.
 
+use crate::federation::combining;
 use crate::{Experiment, ExperimentError, OneMethod, combination, privacy, room, training};
 use formant_data::{ClientData, Dataset, Federation, Repaired, Split};
 use formant_federation::Protocol;
-use formant_methods::{Combine, WeightedAverage};
+use formant_methods::Combine;
 use formant_model::Card;
 use formant_numerics::{Cpu, Detail, Engine, Part};
 use formant_runtime::event::{
@@ -37,6 +38,7 @@ impl Experiment {
         let sizes = federation.clients.iter().map(|data| Some(self.size_of(data))).collect();
         let protocol = self.protocol(federation.clients.len());
         combination::check_protocol(&protocol)?;
+        combining::check(self, &protocol)?;
         combination::check_scored(self, &federation)?;
         let privacy = self.private(&protocol, NoiseSource::Keyed)?;
         let methods = self.methods.iter();
@@ -52,7 +54,7 @@ impl Experiment {
             engine,
             federation,
             methods: methods.collect(),
-            combine: combine(privacy.as_ref(), &protocol),
+            combine: self.combining(privacy.as_ref(), &protocol),
             privacy,
             seed: self.seed,
             rounds: self.rounds,
@@ -98,6 +100,16 @@ impl Experiment {
         noise: NoiseSource,
     ) -> Result<Option<Privacy>, ExperimentError> {
         self.privacy.map(|privacy| privacy.plan(rules, noise)).transpose()
+    }
+
+    /// How a server combines uploads that may reveal so much.
+    fn combining(&self, privacy: Option<&Privacy>, rules: &Protocol) -> Arc<dyn Combine> {
+        match privacy {
+            Some(privacy) if privacy.place == Place::Server => {
+                Arc::new(PrivateMean::new(*privacy, rules.clone()))
+            }
+            _ => Arc::new(self.combination()),
+        }
     }
 
     /// What all model files of the run say alike.
@@ -164,16 +176,6 @@ impl Experiment {
             engine: self.engine_name(),
             methods: methods.collect(),
         }
-    }
-}
-
-/// How a server combines uploads that may reveal so much.
-fn combine(privacy: Option<&Privacy>, rules: &Protocol) -> Arc<dyn Combine> {
-    match privacy {
-        Some(privacy) if privacy.place == Place::Server => {
-            Arc::new(PrivateMean::new(*privacy, rules.clone()))
-        }
-        _ => Arc::new(WeightedAverage),
     }
 }
 
@@ -254,7 +256,7 @@ impl OneMethod {
         let task = Task {
             method,
             engine,
-            combine: combine(privacy.as_ref(), &rules),
+            combine: self.combining(privacy.as_ref(), &rules),
             privacy,
             rules,
             seed: self.seed,

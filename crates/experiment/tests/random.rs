@@ -15,7 +15,7 @@ use formant_numerics::{
     Augmentation, Convolution, Family, Measures, Metric, NetworkSpec, Norm, Stem,
 };
 use formant_runtime::event::Place;
-use formant_runtime::{Curve, Guard, Keep, Scored};
+use formant_runtime::{Curve, Guard, Keep, Rule, Scored};
 use proptest::prelude::*;
 use proptest::{option, sample};
 use toml::Table;
@@ -194,6 +194,16 @@ fn late() -> impl Strategy<Value = Late> {
     prop_oneof![Just(Late::Drop), (0.0..100.0).prop_map(|exponent| Late::Weigh { exponent })]
 }
 
+fn combining() -> impl Strategy<Value = Rule> {
+    prop_oneof![
+        Just(Rule::Mean),
+        (0.01..1e6).prop_map(|clip| Rule::Clipped { clip }),
+        Just(Rule::Median),
+        (0.0..0.49).prop_map(|trim| Rule::TrimmedMean { trim }),
+        (1usize..1_000).prop_map(|steps| Rule::GeometricMedian { steps }),
+    ]
+}
+
 fn span(least: u64) -> impl Strategy<Value = Span> {
     (least..1_000_000).prop_map(|millis| Span(Duration::from_millis(millis)))
 }
@@ -207,9 +217,13 @@ prop_compose! {
         late in late(),
         personal in sample::select(&[Whose::Participants, Whose::Everyone][..]),
         until in sample::select(&[Until::Epochs, Until::Broadcast][..]),
+        combine in combining(),
+        max_share in 0.01..1.0,
     ) -> Rules {
         let personal_until = if schedule == Schedule::WaitFree { until } else { Until::Epochs };
-        Rules { participation, schedule, quorum, deadline, late, personal, personal_until }
+        Rules {
+            participation, schedule, quorum, deadline, late, personal, personal_until, combine, max_share,
+        }
     }
 }
 
@@ -244,6 +258,7 @@ fn can_be_private(rules: &Rules) -> bool {
     !matches!(rules.schedule, Schedule::Buffered { .. })
         && rules.late == Late::Drop
         && rules.quorum == 1.0
+        && (rules.combine, rules.max_share) == (Rule::Mean, Rules::default().max_share)
 }
 
 prop_compose! {

@@ -77,6 +77,16 @@ pub enum MethodError {
     /// Somebody has stopped a phase in the middle; nothing of it counts.
     #[error("stopped on request")]
     Stopped,
+    /// Uploads that a rule needs all at once found no place.
+    #[error(
+        "cannot keep a round's uploads in {folder}: {reason}\nhint: set TMPDIR to a folder with room, or raise runtime.memory"
+    )]
+    Scratch {
+        /// Where temporary files go.
+        folder: String,
+        /// Why not.
+        reason: String,
+    },
     /// Reading a stored upload failed.
     #[error("cannot read a stored upload: {0}")]
     Storage(String),

@@ -3,6 +3,7 @@
 mod adaptation;
 mod aggregator;
 mod checkpoint;
+mod combine;
 mod error;
 pub mod event;
 mod event_log;
@@ -30,6 +31,7 @@ mod work;
 pub use adaptation::Legacy;
 pub use aggregator::{Aggregator, Arrival, OlderBroadcasts};
 pub use checkpoint::{CHECKPOINT_FILE, Checkpoint};
+pub use combine::{Combination, Rule, krum_fault};
 pub use error::RuntimeError;
 pub use event_log::{EVENTS_FILE, LogMark, Tail};
 pub use forecast::{Forecast, Parts};
