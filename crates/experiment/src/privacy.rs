@@ -1,14 +1,14 @@
 //! `[privacy]`: what uploads may reveal of their clients.
 
-use crate::section::{Decision, Section, key, symbol};
 use crate::federation::combining;
+use crate::section::{Decision, Section, key, symbol};
 use crate::{ExperimentError, Rules, Settings};
 use formant_federation::{Draw, Protocol};
 use formant_methods::choice;
 use formant_methods::schema::{Default as Preset, Key, Kind};
 use formant_numerics::Network;
-use formant_runtime::{Privacy as Plan, Rule};
 use formant_runtime::event::{NoiseSource, Place};
+use formant_runtime::{Privacy as Plan, Rule};
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
