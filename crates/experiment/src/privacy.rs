@@ -336,3 +336,89 @@ pub(crate) fn check_network(
         "set network.norm = \"group\" (ResNets), or choose a network without batch norm, such as mlp, cnn or lenet5",
     ))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Experiment, OneMethod, Override};
+    use formant_methods::Zoo;
+
+    const SERVER: [&str; 3] =
+        ["privacy.where=server", "privacy.clip=1", "privacy.noise_multiplier=2"];
+    const CLIENT: [&str; 3] =
+        ["privacy.where=client", "privacy.clip=1", "privacy.target_epsilon=8"];
+
+    fn parse(method: &str, text: &str, set: &[&str]) -> Result<Experiment, String> {
+        let text = format!("{text}\n[[method]]\nname = \"{method}\"");
+        let overrides: Vec<_> = set.iter().map(|set| Override::parse(set).unwrap()).collect();
+        let parsed = Experiment::parse(&text.parse().unwrap(), &overrides, &Zoo::standard());
+        parsed.map_err(|error| error.to_string())
+    }
+
+    fn refused(method: &str, set: &[&str], expected: &str) {
+        let error = match parse(method, "", set) {
+            Err(error) => error,
+            Ok(experiment) => match experiment.plan() {
+                Err(error) => error.to_string(),
+                Ok(_) => panic!("{set:?} is accepted"),
+            },
+        };
+        assert!(error.contains(expected) && error.contains("\nhint: "), "{error}");
+    }
+
+    #[test]
+    fn what_would_not_be_private_is_refused() {
+        let server = |more: &'static str| [&SERVER[..], &[more]].concat();
+        refused("fedavg", &SERVER[..1], "needs `privacy.clip`");
+        refused("fedavg", &SERVER[..2], "does not say how much noise");
+        refused("fedavg", &server("privacy.target_epsilon=3"), "both say how much noise");
+        refused("fedavg", &["privacy.clip=1"], "does nothing with `privacy.where = \"off\"`");
+        refused("fedavg", &server("federation.quorum=0.5"), "`federation.quorum = 0.5`");
+        refused("fedavg", &server("federation.late=weigh"), "late or buffered uploads");
+        refused("fedavg", &server("federation.combine=median"), "do nothing beside it");
+        refused("fedavg", &server("network.name=resnet18"), "batch norm of `resnet18`");
+        refused("fedgen", &SERVER, "`fedgen` sends more than what is clipped and noised");
+        refused("fedgen", &CLIENT, "`fedgen` sends more than what is clipped and noised");
+        let poisson = [&CLIENT[..], &["privacy.sampling=poisson"]].concat();
+        refused("fedavg", &poisson, "does nothing with `privacy.where = \"client\"`");
+        let little = ["privacy.where=server", "privacy.clip=1", "privacy.target_epsilon=1e-9"];
+        refused("fedavg", &little, "cannot be had in 40 rounds");
+        // Each client's noise is there before anybody combines, or leaves somebody out.
+        let robust = ["federation.combine=median", "federation.quorum=0.5"];
+        parse("fedavg", "", &[&CLIENT[..], &robust].concat()).unwrap();
+        let grouped = [&SERVER[..], &["network.name=resnet18", "network.norm=group"]].concat();
+        parse("fedavg", "", &grouped).unwrap();
+    }
+
+    #[test]
+    fn an_experiment_without_it_does_not_speak_of_it() {
+        let silent = parse("fedavg", "", &[]).unwrap();
+        assert!(silent.privacy.is_none() && !silent.to_table().contains_key("privacy"));
+        let file = "[privacy]\nwhere = \"server\"\nclip = 1\nnoise_multiplier = 2";
+        assert_eq!(parse("fedavg", file, &["privacy.where=off"]).unwrap(), silent);
+        let fixed = parse("fedavg", file, &["privacy.sampling=fixed"]).unwrap();
+        assert_eq!(fixed, parse("fedavg", file, &[]).unwrap());
+    }
+
+    #[test]
+    fn noise_of_a_deployment_comes_from_the_system_and_nobody_counts_on_secret_draws() {
+        let experiment = parse("fedavg", "", &SERVER).unwrap();
+        let plan = experiment.plan().unwrap().privacy.unwrap();
+        assert_eq!(
+            (plan.noise, plan.noise_multiplier, plan.delta),
+            (NoiseSource::Keyed, 2.0, 1e-5)
+        );
+        let data =
+            |experiment: &Experiment| experiment.data.origin.load(1, &mut |_, _| {}).unwrap();
+        let counted = [&SERVER[..], &["data.clients=4"]].concat();
+        let one = OneMethod::new(parse("fedavg", "", &counted).unwrap()).unwrap();
+        let (task, _) = one.task(&data(&one), crate::Side::Server).unwrap();
+        assert_eq!(task.privacy.unwrap().noise, NoiseSource::System);
+        let poisson = [&counted[..], &["privacy.sampling=poisson"]].concat();
+        let error = OneMethod::new(parse("fedavg", "", &poisson).unwrap()).unwrap_err().to_string();
+        assert!(
+            error.starts_with("`privacy.sampling = \"poisson\"` works in simulations"),
+            "{error}"
+        );
+    }
+}

@@ -79,6 +79,7 @@ fn fractional(q: f64, z: f64, order: f64) -> Option<f64> {
     let middle = z * z * libm::log(1.0 / q - 1.0) + 0.5;
     let (mut below, mut above) = (f64::NEG_INFINITY, f64::NEG_INFINITY);
     let (mut binomial, mut is_positive) = (0.0, true);
+    let mut last = (f64::NEG_INFINITY, f64::NEG_INFINITY);
     for i in 0..PATIENCE {
         let i = f64::from(i);
         let j = order - i;
@@ -93,9 +94,11 @@ fn fractional(q: f64, z: f64, order: f64) -> Option<f64> {
         } else {
             (below, above) = (subtract(below, terms.0)?, subtract(above, terms.1)?);
         }
-        if terms.0.max(terms.1) < NEGLIGIBLE {
+        let falls = terms.0 < last.0 && terms.1 < last.1;
+        if falls && terms.0.max(terms.1) < NEGLIGIBLE {
             return Some(add(below, above));
         }
+        last = terms;
         let factor = (order - i) / (i + 1.0);
         binomial += libm::log(factor.abs());
         is_positive ^= factor < 0.0;
