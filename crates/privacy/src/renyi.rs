@@ -70,7 +70,7 @@ fn whole(q: f64, z: f64, order: f64) -> f64 {
 /// Terms after which a series is given up.
 const PATIENCE: u32 = 1_000;
 
-/// What is left of a series may be neglected if its logarithm is below this.
+/// What is left of a series may be neglected if it is this share of the sum, as a logarithm.
 const NEGLIGIBLE: f64 = -30.0;
 
 /// `ln A(α)` of any order.
@@ -95,8 +95,9 @@ fn fractional(q: f64, z: f64, order: f64) -> Option<f64> {
             (below, above) = (subtract(below, terms.0)?, subtract(above, terms.1)?);
         }
         let falls = terms.0 < last.0 && terms.1 < last.1;
-        if falls && terms.0.max(terms.1) < NEGLIGIBLE {
-            return Some(add(below, above));
+        let sum = add(below, above);
+        if falls && terms.0.max(terms.1) < sum + NEGLIGIBLE {
+            return Some(sum);
         }
         last = terms;
         let factor = (order - i) / (i + 1.0);
