@@ -381,7 +381,12 @@ mod tests {
         refused("fedgen", &CLIENT, "`fedgen` sends more than what is clipped and noised");
         let poisson = [&CLIENT[..], &["privacy.sampling=poisson"]].concat();
         refused("fedavg", &poisson, "does nothing with `privacy.where = \"client\"`");
-        let little = ["privacy.where=server", "privacy.clip=1", "privacy.target_epsilon=1e-9"];
+        let little = [
+            "privacy.where=server",
+            "privacy.clip=1",
+            "privacy.target_epsilon=1e-9",
+            "privacy.delta=1e-12",
+        ];
         refused("fedavg", &little, "cannot be had in 40 rounds");
         // Each client's noise is there before anybody combines, or leaves somebody out.
         let robust = ["federation.combine=median", "federation.quorum=0.5"];
