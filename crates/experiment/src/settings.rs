@@ -3,8 +3,9 @@
 use crate::section::{Section, key, symbol, whole};
 use crate::training::Train;
 use crate::{
-    Data, Devices, Evaluation, ExperimentError, Links, MethodSetting, Rules, Runtime, Training,
-    augment, data, evaluation, federation, fleet, network, runtime, training,
+    AttackSetting, Data, Devices, Evaluation, ExperimentError, Links, MethodSetting, Rules,
+    Runtime, Training, attack, augment, data, evaluation, federation, fleet, network, runtime,
+    training,
 };
 use formant_federation::{Personal, Protocol};
 use formant_methods::schema::{Default as Preset, Key, Kind};
@@ -55,6 +56,8 @@ pub struct Settings {
     pub evaluation: Evaluation,
     /// How the machine is used.
     pub runtime: Runtime,
+    /// Who attacks a simulation.
+    pub attacks: Vec<AttackSetting>,
     /// The methods to compare.
     pub methods: Vec<MethodSetting>,
 }
@@ -83,6 +86,7 @@ impl Default for Settings {
             links: Links::default(),
             evaluation: Evaluation::default(),
             runtime: Runtime::default(),
+            attacks: Vec::new(),
             methods: Vec::new(),
         }
     }
@@ -116,8 +120,10 @@ impl Settings {
             links: fleet::LINKS.read(section(fleet::LINKS)?)?,
             evaluation: evaluation::SECTION.read(section(evaluation::SECTION)?)?,
             runtime: runtime::SECTION.read(section(runtime::SECTION)?)?,
+            attacks: attack::read(file)?,
             methods: Vec::new(),
         };
+        attack::put(&settings.attacks, &mut resolved)?;
         Ok((settings, resolved))
     }
 
@@ -140,6 +146,7 @@ impl Settings {
         ] {
             section.put(&mut file, table);
         }
+        attack::put(&self.attacks, &mut file)?;
         Ok(file)
     }
 

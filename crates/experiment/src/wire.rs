@@ -2,7 +2,7 @@
 //! can fail fails here, before any work.
 
 use crate::federation::combining;
-use crate::{Experiment, ExperimentError, OneMethod, combination, room, training};
+use crate::{Experiment, ExperimentError, OneMethod, attack, combination, room, training};
 use formant_data::{ClientData, Dataset, Federation, Repaired, Split};
 use formant_model::Card;
 use formant_numerics::{Cpu, Detail, Engine, Part};
@@ -38,7 +38,9 @@ impl Experiment {
         combination::check_scored(self, &federation)?;
         let methods = self.methods.iter();
         let methods = methods.map(|method| method.plan(&self.training, self.data.augment));
+        let attacks = attack::plan(self, &federation)?;
         let header = RunStarted {
+            attacks: attack::told(&self.attacks, &attacks),
             names: federation.names.clone().unwrap_or_default(),
             division: Some(division(&federation)),
             ..self.header(&federation.dataset, &*engine, sizes)
@@ -50,6 +52,7 @@ impl Experiment {
             federation,
             methods: methods.collect(),
             combine: Arc::new(self.combination()),
+            attacks,
             seed: self.seed,
             rounds: self.rounds,
             protocol,
@@ -147,6 +150,7 @@ impl Experiment {
             names: Vec::new(),
             side: event::Side::Simulation,
             division: None,
+            attacks: Vec::new(),
             engine: self.engine_name(),
             methods: methods.collect(),
         }

@@ -1,7 +1,7 @@
 //! A run, fully decided: what the simulator executes.
 
 use crate::event::RunStarted;
-use crate::{Aggregator, Desk, Guard, Keep, Profile, RateSchedule};
+use crate::{Aggregator, Attacks, Desk, Guard, Keep, Profile, RateSchedule};
 use formant_data::{ClientData, Federation};
 use formant_federation::{Personal, Protocol};
 use formant_methods::{Combine, ErasedMethod, Moment, PhaseSettings};
@@ -22,6 +22,8 @@ pub struct RunPlan {
     pub methods: Vec<MethodPlan>,
     /// How the server combines uploads.
     pub combine: Arc<dyn Combine>,
+    /// Who attacks, and how.
+    pub attacks: Attacks,
     /// Keys all randomness.
     pub seed: u64,
     /// Rounds per method.
@@ -114,6 +116,7 @@ impl Task {
             rounds: self.rounds,
             client,
             plan: &self.method,
+            misled: None,
             pulse: Pulse::NONE,
         }
     }

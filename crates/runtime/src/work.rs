@@ -76,6 +76,8 @@ pub struct Desk<'a> {
     pub client: usize,
     /// The method and its settings.
     pub plan: &'a MethodPlan,
+    /// Who it is in a simulation that is attacked, for an attacker.
+    pub misled: Option<&'a RunPlan>,
     /// Who waits for its phases. One that is stopped is an error, [`MethodError::Stopped`], and leaves a
     /// state of which nothing may be used.
     pub pulse: Pulse<'a>,
@@ -101,6 +103,7 @@ impl RunPlan {
             rounds: self.rounds,
             client,
             plan: method,
+            misled: self.attacks.has(client).then_some(self),
             pulse: Pulse::NONE,
         }
     }
@@ -199,8 +202,10 @@ impl Desk<'_> {
     fn loan<'w>(&'w self, stream: Stream, plan: &PhasePlan, lasting: Lasting<'w>) -> Loan<'w> {
         let Lasting { round, patience } = lasting;
         let at = Moment { round, rounds: self.rounds };
+        let shared = stream == Stream::SharedPhase;
+        let misled = self.misled.filter(|_| shared).and_then(|run| run.misled(self.client, round));
         Loan {
-            samples: self.samples,
+            samples: misled.unwrap_or(self.samples),
             train: self.train,
             rng: Rng::new(self.seed, stream, round as u64, self.client as u64),
             settings: plan.at(at),
