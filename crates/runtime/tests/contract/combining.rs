@@ -117,11 +117,11 @@ fn a_median_holds_where_a_mean_is_lost() {
         });
         let folder = Folder::new();
         folder.run(&plan).unwrap();
-        let scores = folder.events().into_iter().filter_map(|event| match event {
+        let mut scores = folder.events().into_iter().filter_map(|event| match event {
             Event::Evaluated(found) => found.gm.and_then(|gm| gm.loss),
             _ => None,
         });
-        scores.last().unwrap()
+        scores.next_back().unwrap()
     };
     let attack = AttackKind::SignFlip { strength: 30.0 };
     let (honest, lost) = (gm(Rule::Mean, None), gm(Rule::Mean, Some(attack)));
