@@ -4,6 +4,7 @@
 //! of the file is a struct of [`Settings`], with its keys in the same file of this crate. Unknown keys are
 //! refused with the nearest known one, and so is a setting that would silently do nothing.
 
+mod attack;
 mod augment;
 mod combination;
 mod data;
@@ -28,6 +29,7 @@ mod training;
 pub mod units;
 mod wire;
 
+pub use attack::{AttackSetting, Attackers};
 pub use data::Data;
 pub use error::ExperimentError;
 pub use evaluation::Evaluation;

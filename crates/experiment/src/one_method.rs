@@ -49,6 +49,15 @@ impl OneMethod {
                 "remove data.new_clients; whoever comes later can `formant adapt` the models of a run",
             ));
         }
+        if let Some(attack) = experiment.attacks.first() {
+            return Err(ExperimentError::combination(
+                format!(
+                    "`[[attack]]` with `kind = \"{}\"` works in simulations alone: whom a server serves it cannot make attackers",
+                    attack.word()
+                ),
+                "remove [[attack]]; federation.combine, which it measures, works over a network too",
+            ));
+        }
         let Some(clients) = experiment.data.clients else {
             return Err(ExperimentError::combination(
                 "a server must know how many clients there are, and `data.clients` is not set",

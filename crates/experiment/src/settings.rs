@@ -3,8 +3,9 @@
 use crate::section::{Section, key, symbol, whole};
 use crate::training::Train;
 use crate::{
-    Data, Devices, Evaluation, ExperimentError, Links, MethodSetting, Privacy, Rules, Runtime,
-    Training, augment, data, evaluation, federation, fleet, network, privacy, runtime, training,
+    AttackSetting, Data, Devices, Evaluation, ExperimentError, Links, MethodSetting, Privacy,
+    Rules, Runtime, Training, attack, augment, data, evaluation, federation, fleet, network,
+    privacy, runtime, training,
 };
 use formant_federation::{Draw, Personal, Protocol};
 use formant_methods::schema::{Default as Preset, Key, Kind};
@@ -57,6 +58,8 @@ pub struct Settings {
     pub evaluation: Evaluation,
     /// How the machine is used.
     pub runtime: Runtime,
+    /// Who attacks a simulation.
+    pub attacks: Vec<AttackSetting>,
     /// The methods to compare.
     pub methods: Vec<MethodSetting>,
 }
@@ -86,6 +89,7 @@ impl Default for Settings {
             privacy: None,
             evaluation: Evaluation::default(),
             runtime: Runtime::default(),
+            attacks: Vec::new(),
             methods: Vec::new(),
         }
     }
@@ -120,8 +124,10 @@ impl Settings {
             privacy: Privacy::of(&privacy::SECTION.read(section(privacy::SECTION)?)?)?,
             evaluation: evaluation::SECTION.read(section(evaluation::SECTION)?)?,
             runtime: runtime::SECTION.read(section(runtime::SECTION)?)?,
+            attacks: attack::read(file)?,
             methods: Vec::new(),
         };
+        attack::put(&settings.attacks, &mut resolved)?;
         Ok((settings, resolved))
     }
 
@@ -145,6 +151,7 @@ impl Settings {
         ] {
             section.put(&mut file, table);
         }
+        attack::put(&self.attacks, &mut file)?;
         Ok(file)
     }
 

@@ -2,7 +2,7 @@
 //! can fail fails here, before any work.
 
 use crate::federation::combining;
-use crate::{Experiment, ExperimentError, OneMethod, combination, privacy, room, training};
+use crate::{Experiment, ExperimentError, OneMethod, attack, combination, privacy, room, training};
 use formant_data::{ClientData, Dataset, Federation, Repaired, Split};
 use formant_federation::Protocol;
 use formant_methods::Combine;
@@ -43,7 +43,9 @@ impl Experiment {
         let privacy = self.private(&protocol, NoiseSource::Keyed)?;
         let methods = self.methods.iter();
         let methods = methods.map(|method| method.plan(&self.training, self.data.augment));
+        let attacks = attack::plan(self, &federation)?;
         let header = RunStarted {
+            attacks: attack::told(&self.attacks, &attacks),
             names: federation.names.clone().unwrap_or_default(),
             division: Some(division(&federation)),
             ..self.header(&federation.dataset, &*engine, sizes)
@@ -56,6 +58,7 @@ impl Experiment {
             methods: methods.collect(),
             combine: self.combining(privacy.as_ref(), &protocol),
             privacy,
+            attacks,
             seed: self.seed,
             rounds: self.rounds,
             protocol,
@@ -173,6 +176,7 @@ impl Experiment {
             names: Vec::new(),
             side: event::Side::Simulation,
             division: None,
+            attacks: Vec::new(),
             engine: self.engine_name(),
             methods: methods.collect(),
         }

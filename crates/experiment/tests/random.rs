@@ -6,8 +6,9 @@ use core::time::Duration;
 use formant_data::{CATALOGUE, Partition, Repair, Skew};
 use formant_experiment::units::{Pixels, Rate, Size, Span};
 use formant_experiment::{
-    ClassWeights, Data, Devices, Evaluation, Experiment, Links, MethodSetting, Moments, Optimiser,
-    Origin, Privacy, Rules, Runtime, Sampling, Settings, Strength, Training, Whose,
+    AttackSetting, Attackers, ClassWeights, Data, Devices, Evaluation, Experiment, Links,
+    MethodSetting, Moments, Optimiser, Origin, Privacy, Rules, Runtime, Sampling, Settings,
+    Strength, Training, Whose,
 };
 use formant_federation::{Late, Schedule, Until};
 use formant_methods::Zoo;
@@ -15,7 +16,7 @@ use formant_numerics::{
     Augmentation, Convolution, Family, Measures, Metric, NetworkSpec, Norm, Stem,
 };
 use formant_runtime::event::Place;
-use formant_runtime::{Curve, Guard, Keep, Rule, Scored};
+use formant_runtime::{AttackKind, Curve, Guard, Keep, Rule, Scored};
 use proptest::prelude::*;
 use proptest::{option, sample};
 use toml::Table;
@@ -285,6 +286,27 @@ prop_compose! {
     }
 }
 
+fn attack() -> impl Strategy<Value = AttackSetting> {
+    let strength = 0.01..1e6;
+    let kind = prop_oneof![
+        Just(AttackKind::None),
+        Just(AttackKind::LabelFlip),
+        Just(AttackKind::Zeros),
+        strength.clone().prop_map(|strength| AttackKind::SignFlip { strength }),
+        strength.clone().prop_map(|strength| AttackKind::Scale { strength }),
+        strength.clone().prop_map(|strength| AttackKind::Noise { strength }),
+        strength.prop_map(|strength| AttackKind::LittleIsEnough { strength }),
+    ];
+    let attackers = prop_oneof![
+        prop::collection::btree_set(0usize..100, 1..4)
+            .prop_map(|clients| Attackers::Clients(clients.into_iter().collect())),
+        (0.01..1.0).prop_map(Attackers::Share),
+    ];
+    (kind, attackers, option::of(1u64..1 << 40), 1usize..100).prop_map(
+        |(kind, attackers, samples, from)| AttackSetting { kind, attackers, samples, from },
+    )
+}
+
 /// Methods that take part in any schedule; the first may be trained otherwise than the rest.
 fn methods(own: Option<Training>) -> Vec<MethodSetting> {
     let zoo = Zoo::standard();
@@ -311,6 +333,7 @@ prop_compose! {
         patience in option::of(1usize..100),
         guard in sample::select(&[Guard::Off, Guard::Best, Guard::Blend, Guard::Bands][..]),
         runtime in runtime(),
+        attacks in prop::collection::vec(attack(), 0..3),
     ) -> Settings {
         let own = own.filter(|epochs| *epochs != training.epochs);
         let own = own.map(|epochs| Training { epochs, ..training.clone() });
@@ -326,7 +349,7 @@ prop_compose! {
         let privacy = privacy.filter(|_| can_be_private(&federation));
         Settings {
             name, seed, rounds, data, network, training, federation, devices, links, privacy,
-            evaluation, runtime, methods,
+            evaluation, runtime, attacks, methods,
         }
     }
 }

@@ -146,6 +146,8 @@ pub trait ErasedMethod: sealed::Sealed + Send + Sync {
         &self,
         upload: &'v mut Value,
     ) -> Result<Vec<&'v mut Vec<f32>>, MethodError>;
+    /// See [`Message::STATISTICS`], of an upload.
+    fn upload_statistics(&self) -> usize;
     /// See [`Method::aggregate`].
     fn aggregate(
         &self,
@@ -367,6 +369,10 @@ impl<M: Method> ErasedMethod for Erased<M> {
         let mut typed = Typed::<M> { parcels, erased: self, upload: PhantomData };
         let received = M::Received::receive(Uploads::new(&mut typed), central)?;
         self.method.aggregate(server, received, central)
+    }
+
+    fn upload_statistics(&self) -> usize {
+        M::Upload::STATISTICS
     }
 
     fn needs(&self) -> Needs {

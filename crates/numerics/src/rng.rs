@@ -41,6 +41,8 @@ pub enum Stream {
     Adaptation = 16,
     /// Frequencies of a random band.
     Band = 18,
+    /// Who attacks a simulation, and what attackers draw.
+    Attack = 20,
     /// Noise that a simulated client adds to its upload.
     Privacy = 24,
     /// For tests and benchmarks.

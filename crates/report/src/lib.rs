@@ -21,6 +21,7 @@
 
 mod alone;
 mod answers;
+mod attacked;
 mod bootstrap;
 mod compare;
 mod differences;
@@ -49,6 +50,7 @@ mod timeline;
 
 pub use alone::{MeanWorseOff, WorseOff};
 pub use answers::{Answered, Answers, Confusion, answers};
+pub use attacked::Attacked;
 pub use bootstrap::Interval;
 pub use compare::{Comparison, Group, GroupRow, Problem, compare, comparison_table};
 pub use differences::difference_table;

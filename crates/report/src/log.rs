@@ -101,6 +101,9 @@ pub struct Evaluation {
     pub per_client: Vec<Option<f64>>,
     /// Both models by the other metrics of the run.
     pub further: BTreeMap<Metric, Further>,
+    /// The PMs of a simulation's attackers, who are not among the clients of the figures above; weighted by
+    /// local test sizes.
+    pub attackers: Option<f64>,
     /// What clients serve as their PMs; absent if nobody had a choice.
     pub guard: Option<Guarded>,
     /// Wall time of the evaluation.

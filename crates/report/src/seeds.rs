@@ -6,6 +6,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::alone::{MeanWorseOff, WORSE_OFF, guard_note, guards};
+use crate::attacked::{Attacked, attack_note};
 use crate::markdown::escaped;
 use crate::paired::standings;
 use crate::privacy::spent;
@@ -51,6 +52,9 @@ pub struct SeedRow {
     /// absent without `[privacy]`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub privacy: Option<Spent>,
+    /// Who attacked the simulations, as the first of them says; absent if nobody did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub attacked: Option<Attacked>,
     /// Where it stands among the others.
     pub standing: Standings,
     /// Runs in which it diverged or gave up.
@@ -140,6 +144,11 @@ pub fn over_seeds(logs: &[RunLog]) -> Result<Vec<SeedRow>, ReportError> {
                 worse_than_alone: MeanWorseOff::of(
                     runs.iter().map(|rows| rows[place].worse_than_alone),
                 ),
+                attacked: runs.first().and_then(|rows| rows[place].attacked.clone()).map(|first| {
+                    let own = runs.iter().map(|rows| rows[place].attacked.as_ref()?.pm_last);
+                    let sum: Option<f64> = own.sum();
+                    Attacked { pm_last: sum.map(|sum| sum / runs.len() as f64), ..first }
+                }),
                 guard: guards(runs.iter().map(|rows| rows[place].guard.as_ref())),
                 privacy: runs
                     .iter()
@@ -293,6 +302,7 @@ pub(crate) fn notes(rows: &[SeedRow]) -> Vec<String> {
         notes.extend(told);
     }
     notes.extend(guard_note(rows.iter().map(|row| (&*row.name, row.guard.as_ref()))));
+    notes.extend(attack_note(rows.iter().map(|row| (&*row.name, row.attacked.as_ref()))));
     for row in rows.iter().filter(|row| row.failed > 0) {
         notes.push(format!(
             "† {}: clients of it diverged, or it gave up, in {}. Not ranked.",

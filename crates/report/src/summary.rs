@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use formant_runtime::event::{Guarded, Metric, Phase, RunStarted, Runtime, Spent};
 
+use crate::attacked::Attacked;
 use crate::paired::standings;
 use crate::{Evaluation, Failure, MethodLog, NewcomerRow, RunLog, Standings, WorseOff, gains};
 
@@ -103,6 +104,9 @@ pub struct Row {
     /// What clients served at last in place of their personal models; absent if nobody had a choice.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub guard: Option<Guarded>,
+    /// Who attacked the simulation; absent if nobody did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub attacked: Option<Attacked>,
     /// The same models by the other metrics of the run.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub further: Vec<FurtherRow>,
@@ -233,6 +237,7 @@ fn row(method: &MethodLog, run: &RunStarted) -> Row {
         kept_by_test: kept_round.is_some() && run.split == "test",
         worse_than_alone: None,
         guard: last.and_then(|evaluation| evaluation.guard.clone()),
+        attacked: Attacked::of(run, last),
         standing: Standings::default(),
         further: further(method, run, [best_gm, best_pm].map(|best| best.map(|(round, _)| round))),
         privacy: method.rounds.values().rev().find_map(|round| round.privacy),

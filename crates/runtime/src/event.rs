@@ -295,6 +295,9 @@ pub struct RunStarted {
     /// Who holds what; absent where nobody knows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub division: Option<Division>,
+    /// Who attacks the simulation, and how; absent if nobody does.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub attacks: Vec<AttackInfo>,
     /// What computes, if not Formant's own engine: bits are promised per engine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub engine: Option<String>,
@@ -320,6 +323,17 @@ impl Side {
     pub fn is_simulation(&self) -> bool {
         *self == Self::Simulation
     }
+}
+
+/// Some clients of a simulation that attack it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AttackInfo {
+    /// What they do, in the word of an experiment.
+    pub kind: String,
+    /// Who, ascending.
+    pub clients: Vec<usize>,
+    /// The first round in which they do it.
+    pub from: usize,
 }
 
 /// How much data a client holds.
@@ -369,6 +383,7 @@ mod tests {
             gm: Some(gm.clone()),
             gm_candidates: vec![Candidate { name: "b".into(), score: gm }],
             pm,
+            attackers: None,
             guard: None,
             seconds: 0.0,
             clock: None,

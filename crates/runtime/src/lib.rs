@@ -2,6 +2,7 @@
 
 mod adaptation;
 mod aggregator;
+mod attack;
 mod checkpoint;
 mod combine;
 mod error;
@@ -30,6 +31,7 @@ mod work;
 
 pub use adaptation::Legacy;
 pub use aggregator::{Aggregator, Arrival, OlderBroadcasts};
+pub use attack::{Attack, AttackKind, Attacks, drawn};
 pub use checkpoint::{CHECKPOINT_FILE, Checkpoint};
 pub use combine::{Combination, Rule, krum_fault};
 pub use error::RuntimeError;

@@ -1,7 +1,7 @@
 //! A run, fully decided: what the simulator executes.
 
 use crate::event::RunStarted;
-use crate::{Aggregator, Desk, Guard, Keep, Privacy, Profile, RateSchedule};
+use crate::{Aggregator, Attacks, Desk, Guard, Keep, Privacy, Profile, RateSchedule};
 use formant_data::{ClientData, Federation};
 use formant_federation::{Personal, Protocol};
 use formant_methods::{Combine, ErasedMethod, Moment, PhaseSettings};
@@ -24,6 +24,8 @@ pub struct RunPlan {
     pub combine: Arc<dyn Combine>,
     /// What uploads may reveal of their clients; without it, as much as they do.
     pub privacy: Option<Privacy>,
+    /// Who attacks, and how.
+    pub attacks: Attacks,
     /// Keys all randomness.
     pub seed: u64,
     /// Rounds per method.
@@ -119,6 +121,7 @@ impl Task {
             client,
             plan: &self.method,
             privacy: self.privacy.filter(Privacy::is_local),
+            misled: None,
             pulse: Pulse::NONE,
         }
     }

@@ -78,6 +78,8 @@ pub struct Desk<'a> {
     pub plan: &'a MethodPlan,
     /// What the client does to its uploads so that they reveal little of it, if anything.
     pub privacy: Option<Privacy>,
+    /// Who it is in a simulation that is attacked, for an attacker.
+    pub misled: Option<&'a RunPlan>,
     /// Who waits for its phases. One that is stopped is an error, [`MethodError::Stopped`], and leaves a
     /// state of which nothing may be used.
     pub pulse: Pulse<'a>,
@@ -104,6 +106,7 @@ impl RunPlan {
             client,
             plan: method,
             privacy: self.privacy.filter(Privacy::is_local),
+            misled: self.attacks.has(client).then_some(self),
             pulse: Pulse::NONE,
         }
     }
@@ -207,8 +210,10 @@ impl Desk<'_> {
     fn loan<'w>(&'w self, stream: Stream, plan: &PhasePlan, lasting: Lasting<'w>) -> Loan<'w> {
         let Lasting { round, patience } = lasting;
         let at = Moment { round, rounds: self.rounds };
+        let shared = stream == Stream::SharedPhase;
+        let misled = self.misled.filter(|_| shared).and_then(|run| run.misled(self.client, round));
         Loan {
-            samples: self.samples,
+            samples: misled.unwrap_or(self.samples),
             train: self.train,
             rng: Rng::new(self.seed, stream, round as u64, self.client as u64),
             settings: plan.at(at),

@@ -157,6 +157,7 @@ impl Actor {
             gm_candidates: Vec::new(),
             // Personal models never leave their clients, and neither do their scores.
             pm: None,
+            attackers: None,
             guard: None,
             seconds,
             clock: None,
