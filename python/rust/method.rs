@@ -242,7 +242,7 @@ impl Method for PyMethod {
                 Ok(())
             });
         }
-        let mean: Mean<Sent> = Mean::of(received, central.combine, |_| Ok(()))?;
+        let mean: Mean<Sent> = Mean::of(received, central, |_| Ok(()))?;
         self.with(|py, bridge| {
             let about = (round, clients, mean.uploads);
             let arguments = (told(py, server)?, mean.message.told(py)?, about, sizes);
@@ -277,6 +277,10 @@ impl Method for PyMethod {
             })?;
             model(&found).map(Cow::Owned)
         })
+    }
+
+    fn combines(&self) -> bool {
+        !self.every_upload
     }
 
     fn hints(&self, _at: Moment) -> Hints {

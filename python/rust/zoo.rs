@@ -3,7 +3,7 @@
 use crate::error::raise;
 use crate::method::PyMethod;
 use formant_methods::schema::{Default, Key, Kind};
-use formant_methods::{Entry, ErasedMethod, Zoo};
+use formant_methods::{Entry, ErasedMethod, Needs, Zoo};
 use formant_numerics::CATALOGUE;
 use pyo3::prelude::*;
 use serde::Deserialize;
@@ -113,6 +113,7 @@ pub(crate) fn register(py: Python<'_>, told: &str, make: Py<PyAny>) -> PyResult<
         personal: told.personal,
         needs_body: told.needs_body,
         needs_labels: false,
+        needs: Needs::Uploads,
         keys: keys.leak(),
         source: text(documentation),
         complete: |_| {},

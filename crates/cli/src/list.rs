@@ -29,7 +29,7 @@ pub(crate) fn methods(args: &MethodsArgs, zoo: &Zoo) -> anyhow::Result<ExitCode>
             .map(|e| {
                 json!({
                     "name": e.name, "title": e.title, "summary": e.summary, "citation": e.citation,
-                    "generic": e.generic, "personal": e.personal,
+                    "generic": e.generic, "personal": e.personal, "needs": e.needs.word(),
                     "parameters": e.keys.iter().map(|k| k.name).collect::<Vec<_>>(),
                 })
             })
@@ -70,6 +70,7 @@ fn show(name: &str, zoo: &Zoo) -> anyhow::Result<ExitCode> {
     writeln!(text, "{}\n", rules(entry))?;
     let (generic, personal) = trained(entry);
     writeln!(text, "generic model (GM)   {generic}\npersonal model (PM)  {personal}")?;
+    writeln!(text, "the server needs     {}", entry.needs.word())?;
     if entry.keys.is_empty() {
         writeln!(text, "\nno hyper-parameters of its own")?;
     } else {

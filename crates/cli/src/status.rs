@@ -34,6 +34,9 @@ fn table(status: &Status) -> anyhow::Result<String> {
             end.fingerprint
         )?,
     }
+    if let Some(privacy) = &status.privacy {
+        writeln!(text, "privacy   {}", formant_report::spent(privacy))?;
+    }
     writeln!(text, "time      {:.1} s", status.seconds)?;
     writeln!(
         text,

@@ -1,6 +1,7 @@
 //! Settings that are right by themselves and do not go together.
 
-use crate::{ExperimentError, Settings, training};
+use crate::federation::combining;
+use crate::{ExperimentError, Settings, privacy, training};
 use formant_data::{Federation, Partition};
 use formant_federation::{Protocol, Until};
 use formant_methods::Moment;
@@ -50,6 +51,8 @@ fn check_rules(settings: &Settings) -> Result<(), ExperimentError> {
     // What a number of clients rules out that only the data know is seen when these are there.
     let protocol = settings.protocol(settings.data.trained().unwrap_or(usize::MAX));
     check_protocol(&protocol)?;
+    combining::check(settings, &protocol)?;
+    privacy::check(settings, &protocol)?;
     let at = Moment { round: 1, rounds: settings.rounds };
     for setting in &settings.methods {
         if !protocol.is_synchronous() && !setting.method.method.hints(at).stale_uploads {

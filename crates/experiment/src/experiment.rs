@@ -4,7 +4,8 @@ use crate::overrides::Override;
 use crate::section::{SECTIONS, elsewhere};
 use crate::training::Train;
 use crate::{
-    ExperimentError, MethodSetting, Settings, combination, method, origin, settings, training,
+    ExperimentError, MethodSetting, Settings, attack, combination, method, origin, settings,
+    training,
 };
 use formant_methods::Zoo;
 use formant_methods::schema::{SchemaError, suggest};
@@ -192,7 +193,7 @@ fn check_names(table: &Table, zoo: &Zoo) -> Result<(), ExperimentError> {
     let top = settings::TOP.keys.iter().map(|key| key.name);
     let is_own = |name: &&str| !name.is_empty() && !name.contains('.');
     let sections = SECTIONS.iter().map(|section| section.name).filter(is_own);
-    let known = top.chain(sections).chain(["method"]);
+    let known = top.chain(sections).chain([attack::SECTION.name, "method"]);
     for name in table.keys() {
         if !known.clone().any(|known| known == name) {
             let hint =

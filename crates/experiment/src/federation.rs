@@ -1,14 +1,24 @@
 //! `[federation]`: how a round proceeds.
 
-use crate::section::{Section, key, whole};
+pub(crate) mod combining;
+
+use crate::section::{Decision, Section, key, whole};
 use crate::units::{MAYBE_TIME, Span};
 use formant_federation::{Late, Schedule, Until};
 use formant_methods::choice;
 use formant_methods::schema::{Default as Preset, Key, Kind};
+use formant_runtime::Rule;
 use serde::{Deserialize, Serialize};
 
-pub(crate) const SECTION: Section =
-    Section::new("federation", "How a round proceeds: who waits for whom, and for how long.", KEYS);
+pub(crate) const SECTION: Section = Section {
+    complete: combining::complete,
+    decisions: &[Decision { key: combining::KEY, owners: combining::owners }],
+    ..Section::new(
+        "federation",
+        "How a round proceeds: who waits for whom and for how long, and how uploads become one.",
+        KEYS,
+    )
+};
 
 const KEYS: &[Key] = &[
     key(
@@ -59,6 +69,13 @@ const KEYS: &[Key] = &[
         Preset::Text(UntilWord::Epochs.word()),
         "how long a personal phase lasts: train.personal_epochs, or until the next broadcast comes",
     ),
+    combining::COMBINE,
+    combining::CLIP,
+    combining::TRIM,
+    combining::ATTACKERS,
+    combining::SELECTED,
+    combining::STEPS,
+    combining::MAX_SHARE,
 ];
 
 /// What the keys of a schedule or a rule that is not chosen hold.
@@ -83,6 +100,10 @@ pub struct Rules {
     pub personal: Whose,
     /// How long a personal phase lasts.
     pub personal_until: Until,
+    /// How uploads become one.
+    pub combine: Rule,
+    /// The greatest share of a round's weight that one upload may have.
+    pub max_share: f64,
 }
 
 choice! {
@@ -129,6 +150,8 @@ pub(crate) struct Keys {
     staleness_exponent: f64,
     personal: Whose,
     personal_until: UntilWord,
+    #[serde(flatten)]
+    combining: combining::Keys,
 }
 
 impl Rules {
@@ -152,6 +175,8 @@ impl Rules {
                 UntilWord::Epochs => Until::Epochs,
                 UntilWord::Broadcast => Until::Broadcast,
             },
+            combine: keys.combining.rule(),
+            max_share: keys.combining.max_share(),
         }
     }
 
@@ -177,6 +202,7 @@ impl Rules {
                 Until::Epochs => UntilWord::Epochs,
                 Until::Broadcast => UntilWord::Broadcast,
             },
+            combining: combining::Keys::of(self.combine, self.max_share),
         }
     }
 }

@@ -4,6 +4,7 @@
 //! of the file is a struct of [`Settings`], with its keys in the same file of this crate. Unknown keys are
 //! refused with the nearest known one, and so is a setting that would silently do nothing.
 
+mod attack;
 mod augment;
 mod combination;
 mod data;
@@ -17,6 +18,7 @@ mod network;
 mod one_method;
 mod origin;
 mod overrides;
+mod privacy;
 mod room;
 mod runtime;
 mod section;
@@ -27,6 +29,7 @@ mod training;
 pub mod units;
 mod wire;
 
+pub use attack::{AttackSetting, Attackers};
 pub use data::Data;
 pub use error::ExperimentError;
 pub use evaluation::Evaluation;
@@ -37,6 +40,7 @@ pub use method::MethodSetting;
 pub use one_method::OneMethod;
 pub use origin::Origin;
 pub use overrides::{Override, choose_methods};
+pub use privacy::{Privacy, Sampling, Strength};
 pub use runtime::Runtime;
 pub use section::{SECTIONS, Section};
 pub use settings::Settings;

@@ -1,6 +1,6 @@
 //! An experiment for a network, where a federation trains one method.
 
-use crate::{Experiment, ExperimentError, MethodSetting, data, origin, runtime};
+use crate::{Experiment, ExperimentError, MethodSetting, Sampling, data, origin, runtime};
 use formant_data::Description;
 use std::ops::Deref;
 use toml::{Table, Value};
@@ -34,12 +34,28 @@ impl OneMethod {
                 "remove evaluation.patience, and set rounds to the best round of a simulation",
             ));
         }
+        if experiment.privacy.is_some_and(|privacy| privacy.sampling == Sampling::Poisson) {
+            return Err(ExperimentError::combination(
+                "`privacy.sampling = \"poisson\"` works in simulations alone: it counts on nobody knowing who took \
+                 part in a round, and every client has the seed from which that follows",
+                "remove privacy.sampling: ε is then that of rounds whose clients are known",
+            ));
+        }
         if let Some(newcomers) = experiment.data.new_clients {
             return Err(ExperimentError::combination(
                 format!(
                     "`data.new_clients = {newcomers}` works in simulations alone: a server does not have its clients' data"
                 ),
                 "remove data.new_clients; whoever comes later can `formant adapt` the models of a run",
+            ));
+        }
+        if let Some(attack) = experiment.attacks.first() {
+            return Err(ExperimentError::combination(
+                format!(
+                    "`[[attack]]` with `kind = \"{}\"` works in simulations alone: whom a server serves it cannot make attackers",
+                    attack.word()
+                ),
+                "remove [[attack]]; federation.combine, which it measures, works over a network too",
             ));
         }
         let Some(clients) = experiment.data.clients else {

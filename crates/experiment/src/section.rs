@@ -2,8 +2,8 @@
 //! stand in files of their own: the keys, and the struct that they fill.
 
 use crate::{
-    ExperimentError, augment, data, evaluation, federation, fleet, network, runtime, settings,
-    training,
+    ExperimentError, augment, data, evaluation, federation, fleet, network, privacy, runtime,
+    settings, training,
 };
 use formant_methods::Zoo;
 use formant_methods::schema::{Default, Key, Kind, SchemaError, resolve, suggest};
@@ -24,6 +24,8 @@ pub struct Section {
     pub(crate) complete: fn(&mut Table),
     /// The keys on whose values it depends which others mean something.
     pub(crate) decisions: &'static [Decision],
+    /// Whether a file that says nothing in it has none.
+    pub(crate) optional: bool,
 }
 
 /// A key whose value has keys of its own beside it.
@@ -45,13 +47,14 @@ pub const SECTIONS: &[Section] = &[
     federation::SECTION,
     fleet::DEVICES,
     fleet::LINKS,
+    privacy::SECTION,
     evaluation::SECTION,
     runtime::SECTION,
 ];
 
 impl Section {
     pub(crate) const fn new(name: &'static str, help: &'static str, keys: &'static [Key]) -> Self {
-        Self { name, help, keys, complete: |_| {}, decisions: &[] }
+        Self { name, help, keys, complete: |_| {}, decisions: &[], optional: false }
     }
 
     /// What a file gives for the section.
@@ -76,12 +79,13 @@ impl Section {
         SECTIONS.iter().filter_map(inside)
     }
 
-    /// Puts what it says into a file. A section within another is left out if it says nothing.
+    /// Puts what it says into a file. An optional section is left out if it says nothing, and so is one within
+    /// another.
     pub(crate) fn put(&self, file: &mut Table, table: Table) {
         let Some((outer, inner)) = self.name.rsplit_once('.') else {
             if self.name.is_empty() {
                 file.extend(table);
-            } else {
+            } else if !(self.optional && table.is_empty()) {
                 file.insert(self.name.into(), Value::Table(table));
             }
             return;

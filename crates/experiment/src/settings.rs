@@ -3,13 +3,14 @@
 use crate::section::{Section, key, symbol, whole};
 use crate::training::Train;
 use crate::{
-    Data, Devices, Evaluation, ExperimentError, Links, MethodSetting, Rules, Runtime, Training,
-    augment, data, evaluation, federation, fleet, network, runtime, training,
+    AttackSetting, Data, Devices, Evaluation, ExperimentError, Links, MethodSetting, Privacy,
+    Rules, Runtime, Training, attack, augment, data, evaluation, federation, fleet, network,
+    privacy, runtime, training,
 };
-use formant_federation::{Personal, Protocol};
+use formant_federation::{Draw, Personal, Protocol};
 use formant_methods::schema::{Default as Preset, Key, Kind};
 use formant_numerics::NetworkSpec;
-use formant_runtime::Profile;
+use formant_runtime::{Combination, Profile};
 use serde::{Deserialize, Serialize};
 use toml::Table;
 
@@ -51,10 +52,14 @@ pub struct Settings {
     pub devices: Devices,
     /// The clients' links, for the virtual clock.
     pub links: Links,
+    /// What uploads may reveal of their clients; without it, as much as they do.
+    pub privacy: Option<Privacy>,
     /// When and on what the models are scored.
     pub evaluation: Evaluation,
     /// How the machine is used.
     pub runtime: Runtime,
+    /// Who attacks a simulation.
+    pub attacks: Vec<AttackSetting>,
     /// The methods to compare.
     pub methods: Vec<MethodSetting>,
 }
@@ -81,8 +86,10 @@ impl Default for Settings {
             federation: Rules::default(),
             devices: Devices::default(),
             links: Links::default(),
+            privacy: None,
             evaluation: Evaluation::default(),
             runtime: Runtime::default(),
+            attacks: Vec::new(),
             methods: Vec::new(),
         }
     }
@@ -114,10 +121,13 @@ impl Settings {
             federation: Rules::of(&rules, participation),
             devices: fleet::DEVICES.read(section(fleet::DEVICES)?)?,
             links: fleet::LINKS.read(section(fleet::LINKS)?)?,
+            privacy: Privacy::of(&privacy::SECTION.read(section(privacy::SECTION)?)?)?,
             evaluation: evaluation::SECTION.read(section(evaluation::SECTION)?)?,
             runtime: runtime::SECTION.read(section(runtime::SECTION)?)?,
+            attacks: attack::read(file)?,
             methods: Vec::new(),
         };
+        attack::put(&settings.attacks, &mut resolved)?;
         Ok((settings, resolved))
     }
 
@@ -135,11 +145,13 @@ impl Settings {
             (federation::SECTION, federation::SECTION.write(&self.federation.keys())?),
             (fleet::DEVICES, fleet::DEVICES.write(&self.devices)?),
             (fleet::LINKS, fleet::LINKS.write(&self.links)?),
+            (privacy::SECTION, privacy::SECTION.write(&privacy::Keys::of(self.privacy.as_ref()))?),
             (evaluation::SECTION, evaluation::SECTION.write(&self.evaluation)?),
             (runtime::SECTION, runtime::SECTION.write(&self.runtime)?),
         ] {
             section.put(&mut file, table);
         }
+        attack::put(&self.attacks, &mut file)?;
         Ok(file)
     }
 
@@ -160,6 +172,17 @@ impl Settings {
             deadline: rules.deadline.map(|span| span.0),
             late: rules.late,
             seed: self.seed,
+            draw: self.privacy.as_ref().map_or(Draw::Number, crate::Privacy::draw),
+        }
+    }
+
+    /// How the server combines uploads.
+    pub(crate) fn combination(&self) -> Combination {
+        Combination {
+            rule: self.federation.combine,
+            max_share: self.federation.max_share,
+            // Clients' states and uploads that wait share the rest.
+            memory: self.runtime.memory.0 / 4,
         }
     }
 
@@ -175,11 +198,12 @@ mod tests {
     use crate::Origin;
     use crate::section::SECTIONS;
     use crate::units::{Pixels, Rate, Span};
-    use crate::{ClassWeights, Moments, Optimiser};
+    use crate::{ClassWeights, Moments, Optimiser, Sampling, Strength};
     use core::time::Duration;
     use formant_data::{Partition, Repair, Skew};
     use formant_numerics::{Augmentation, Convolution, Measures, Metric, Norm, Size, Stem};
     use formant_runtime::Curve;
+    use formant_runtime::event::Place;
     use std::collections::HashSet;
 
     /// Settings in which nothing is left out that can be said, as far as they go together.
@@ -225,6 +249,13 @@ mod tests {
         (residual.links.up, residual.links.down) = (Some(Rate(1.0)), Some(Rate(2.0)));
         residual.runtime.threads = Some(2);
         residual.evaluation.metrics = Measures::new(vec![Metric::MacroF1]).unwrap();
+        residual.privacy = Some(Privacy {
+            place: Place::Server,
+            clip: 0.5,
+            strength: Strength::NoiseMultiplier(2.0),
+            delta: Some(1e-6),
+            sampling: Sampling::Poisson,
+        });
         residual.evaluation.patience = Some(5);
         residual.evaluation.spectra = 1;
         residual.evaluation.guard = formant_runtime::Guard::Blend;
@@ -247,6 +278,13 @@ mod tests {
             partition_file: "split.json".into(),
             partition_hash: Some("0123456789abcdef0123456789abcdef".into()),
         };
+        dense.privacy = Some(Privacy {
+            place: Place::Client,
+            clip: 2.0,
+            strength: Strength::TargetEpsilon(8.0),
+            delta: None,
+            sampling: Sampling::Fixed,
+        });
         dense.training.class_weights = Some(ClassWeights::Given(vec![1.0, 2.0]));
         dense.training.schedule = Curve::Step { decay: 0.5, step_every: 3 };
         let [mut adaptive, mut decoupled] = [Settings::default(), Settings::default()];

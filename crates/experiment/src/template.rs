@@ -1,5 +1,6 @@
 //! The commented experiment file that `formant init` writes, drawn up from the key tables.
 
+use crate::attack;
 use crate::section::SECTIONS;
 use formant_methods::Zoo;
 use formant_methods::schema::Key;
@@ -21,6 +22,7 @@ pub fn template(zoo: &Zoo) -> String {
         }
         text.push('\n');
     }
+    text.push_str(attack::EXAMPLE);
     text.push_str(
         "# The methods to compare, one [[method]] each. Any key of [train] can be set for one method\n\
          # alone: train = { learning_rate = 0.1 }. A label tells two settings of one method apart.\n",

@@ -1,13 +1,17 @@
 //! From an experiment to a plan that can be run: data loaded and divided, the network built. Whatever
 //! can fail fails here, before any work.
 
-use crate::{Experiment, ExperimentError, OneMethod, combination, room, training};
+use crate::federation::combining;
+use crate::{Experiment, ExperimentError, OneMethod, attack, combination, privacy, room, training};
 use formant_data::{ClientData, Dataset, Federation, Repaired, Split};
-use formant_methods::WeightedAverage;
+use formant_federation::Protocol;
+use formant_methods::Combine;
 use formant_model::Card;
 use formant_numerics::{Cpu, Detail, Engine, Part};
-use formant_runtime::event::{self, ClientSize, Division, FORMAT, MethodInfo, RunStarted};
-use formant_runtime::{Footprint, Load, RunPlan, Scored, Task};
+use formant_runtime::event::{
+    self, ClientSize, Division, FORMAT, MethodInfo, NoiseSource, Place, RunStarted,
+};
+use formant_runtime::{Footprint, Load, Privacy, PrivateMean, RunPlan, Scored, Task};
 use std::sync::Arc;
 use toml::{Table, Value};
 
@@ -34,10 +38,14 @@ impl Experiment {
         let sizes = federation.clients.iter().map(|data| Some(self.size_of(data))).collect();
         let protocol = self.protocol(federation.clients.len());
         combination::check_protocol(&protocol)?;
+        combining::check(self, &protocol)?;
         combination::check_scored(self, &federation)?;
+        let privacy = self.private(&protocol, NoiseSource::Keyed)?;
         let methods = self.methods.iter();
         let methods = methods.map(|method| method.plan(&self.training, self.data.augment));
+        let attacks = attack::plan(self, &federation)?;
         let header = RunStarted {
+            attacks: attack::told(&self.attacks, &attacks),
             names: federation.names.clone().unwrap_or_default(),
             division: Some(division(&federation)),
             ..self.header(&federation.dataset, &*engine, sizes)
@@ -48,7 +56,9 @@ impl Experiment {
             engine,
             federation,
             methods: methods.collect(),
-            combine: Arc::new(WeightedAverage),
+            combine: self.combining(privacy.as_ref(), &protocol),
+            privacy,
+            attacks,
             seed: self.seed,
             rounds: self.rounds,
             protocol,
@@ -72,6 +82,7 @@ impl Experiment {
             Some(engines) => engines.engine(&self.network, dataset.shape, dataset.classes)?,
             None => Box::new(Cpu::new(self.network.build(dataset.shape, dataset.classes)?)),
         };
+        privacy::check_network(self, engine.network())?;
         let entries = self.methods.iter().map(|setting| setting.method.method.entry());
         if let Some(entry) = entries.into_iter().find(|entry| entry.needs_body)
             && engine.network().layout().range(Part::Body).is_empty()
@@ -83,6 +94,25 @@ impl Experiment {
             ));
         }
         Ok(engine)
+    }
+
+    /// What uploads may reveal, among the clients of some rules.
+    fn private(
+        &self,
+        rules: &Protocol,
+        noise: NoiseSource,
+    ) -> Result<Option<Privacy>, ExperimentError> {
+        self.privacy.map(|privacy| privacy.plan(rules, noise)).transpose()
+    }
+
+    /// How a server combines uploads that may reveal so much.
+    fn combining(&self, privacy: Option<&Privacy>, rules: &Protocol) -> Arc<dyn Combine> {
+        match privacy {
+            Some(privacy) if privacy.place == Place::Server => {
+                Arc::new(PrivateMean::new(*privacy, rules.clone()))
+            }
+            _ => Arc::new(self.combination()),
+        }
     }
 
     /// What all model files of the run say alike.
@@ -146,6 +176,7 @@ impl Experiment {
             names: Vec::new(),
             side: event::Side::Simulation,
             division: None,
+            attacks: Vec::new(),
             engine: self.engine_name(),
             methods: methods.collect(),
         }
@@ -224,11 +255,14 @@ impl OneMethod {
             workers: 1,
         };
         room::check(&header, &Footprint::under(&load), formant_runtime::available())?;
+        let rules = method.rules(&self.protocol(self.clients()));
+        let privacy = self.private(&rules, NoiseSource::System)?;
         let task = Task {
-            rules: method.rules(&self.protocol(self.clients())),
             method,
             engine,
-            combine: Arc::new(WeightedAverage),
+            combine: self.combining(privacy.as_ref(), &rules),
+            privacy,
+            rules,
             seed: self.seed,
             rounds: self.rounds,
             evaluation: self.evaluation.plan(),

@@ -6,15 +6,17 @@ use core::time::Duration;
 use formant_data::{CATALOGUE, Partition, Repair, Skew};
 use formant_experiment::units::{Pixels, Rate, Size, Span};
 use formant_experiment::{
-    ClassWeights, Data, Devices, Evaluation, Experiment, Links, MethodSetting, Moments, Optimiser,
-    Origin, Rules, Runtime, Settings, Training, Whose,
+    AttackSetting, Attackers, ClassWeights, Data, Devices, Evaluation, Experiment, Links,
+    MethodSetting, Moments, Optimiser, Origin, Privacy, Rules, Runtime, Sampling, Settings,
+    Strength, Training, Whose,
 };
 use formant_federation::{Late, Schedule, Until};
 use formant_methods::Zoo;
 use formant_numerics::{
     Augmentation, Convolution, Family, Measures, Metric, NetworkSpec, Norm, Stem,
 };
-use formant_runtime::{Curve, Guard, Keep, Scored};
+use formant_runtime::event::Place;
+use formant_runtime::{AttackKind, Curve, Guard, Keep, Rule, Scored};
 use proptest::prelude::*;
 use proptest::{option, sample};
 use toml::Table;
@@ -193,6 +195,16 @@ fn late() -> impl Strategy<Value = Late> {
     prop_oneof![Just(Late::Drop), (0.0..100.0).prop_map(|exponent| Late::Weigh { exponent })]
 }
 
+fn combining() -> impl Strategy<Value = Rule> {
+    prop_oneof![
+        Just(Rule::Mean),
+        (0.01..1e6).prop_map(|clip| Rule::Clipped { clip }),
+        Just(Rule::Median),
+        (0.0..0.49).prop_map(|trim| Rule::TrimmedMean { trim }),
+        (1usize..1_000).prop_map(|steps| Rule::GeometricMedian { steps }),
+    ]
+}
+
 fn span(least: u64) -> impl Strategy<Value = Span> {
     (least..1_000_000).prop_map(|millis| Span(Duration::from_millis(millis)))
 }
@@ -201,14 +213,18 @@ prop_compose! {
     fn waiting()(
         participation in 0.01..1.0,
         schedule in sample::select(&[Schedule::WaitFree, Schedule::ComputeAndWait][..]),
-        quorum in 0.01..1.0,
+        quorum in prop_oneof![0.01..1.0, Just(1.0)],
         deadline in option::of(span(1)),
         late in late(),
         personal in sample::select(&[Whose::Participants, Whose::Everyone][..]),
         until in sample::select(&[Until::Epochs, Until::Broadcast][..]),
+        combine in combining(),
+        max_share in 0.01..1.0,
     ) -> Rules {
         let personal_until = if schedule == Schedule::WaitFree { until } else { Until::Epochs };
-        Rules { participation, schedule, quorum, deadline, late, personal, personal_until }
+        Rules {
+            participation, schedule, quorum, deadline, late, personal, personal_until, combine, max_share,
+        }
     }
 }
 
@@ -219,6 +235,31 @@ fn rules() -> impl Strategy<Value = Rules> {
         ..Rules::default()
     });
     prop_oneof![waiting(), buffered]
+}
+
+prop_compose! {
+    fn privacy()(
+        place in sample::select(&[Place::Server, Place::Client][..]),
+        clip in 1e-3..1e6,
+        strength in prop_oneof![
+            (1e-3..1e6).prop_map(Strength::NoiseMultiplier),
+            (1e-3..1e6).prop_map(Strength::TargetEpsilon),
+        ],
+        delta in option::of(1e-9..0.5),
+        sampling in sample::select(&[Sampling::Fixed, Sampling::Poisson][..]),
+    ) -> Privacy {
+        // What a client sends everybody may know to be its own.
+        let sampling = if place == Place::Client { Sampling::Fixed } else { sampling };
+        Privacy { place, clip, strength, delta, sampling }
+    }
+}
+
+/// Whether uploads of one round count in that round alone, and which they are depends on nobody's data.
+fn can_be_private(rules: &Rules) -> bool {
+    !matches!(rules.schedule, Schedule::Buffered { .. })
+        && rules.late == Late::Drop
+        && rules.quorum == 1.0
+        && (rules.combine, rules.max_share) == (Rule::Mean, Rules::default().max_share)
 }
 
 prop_compose! {
@@ -245,6 +286,27 @@ prop_compose! {
     }
 }
 
+fn attack() -> impl Strategy<Value = AttackSetting> {
+    let strength = 0.01..1e6;
+    let kind = prop_oneof![
+        Just(AttackKind::None),
+        Just(AttackKind::LabelFlip),
+        Just(AttackKind::Zeros),
+        strength.clone().prop_map(|strength| AttackKind::SignFlip { strength }),
+        strength.clone().prop_map(|strength| AttackKind::Scale { strength }),
+        strength.clone().prop_map(|strength| AttackKind::Noise { strength }),
+        strength.prop_map(|strength| AttackKind::LittleIsEnough { strength }),
+    ];
+    let attackers = prop_oneof![
+        prop::collection::btree_set(0usize..100, 1..4)
+            .prop_map(|clients| Attackers::Clients(clients.into_iter().collect())),
+        (0.01..1.0).prop_map(Attackers::Share),
+    ];
+    (kind, attackers, option::of(1u64..1 << 40), 1usize..100).prop_map(
+        |(kind, attackers, samples, from)| AttackSetting { kind, attackers, samples, from },
+    )
+}
+
 /// Methods that take part in any schedule; the first may be trained otherwise than the rest.
 fn methods(own: Option<Training>) -> Vec<MethodSetting> {
     let zoo = Zoo::standard();
@@ -264,12 +326,14 @@ prop_compose! {
         federation in rules(),
         (samples_per_second, spread) in (1e-3..1e12, 0.0..5.0),
         links in links(),
+        privacy in option::of(privacy()),
         (every, adapt_epochs, adapt_rate) in (1usize..100, option::of(1usize..1_000), option::of(1e-4..1.0)),
         split in sample::select(&[Scored::Test, Scored::Validation][..]),
         metrics in sample::subsequence(Metric::ALL.to_vec(), 1..=5).prop_shuffle(),
         patience in option::of(1usize..100),
         guard in sample::select(&[Guard::Off, Guard::Best, Guard::Blend, Guard::Bands][..]),
         runtime in runtime(),
+        attacks in prop::collection::vec(attack(), 0..3),
     ) -> Settings {
         let own = own.filter(|epochs| *epochs != training.epochs);
         let own = own.map(|epochs| Training { epochs, ..training.clone() });
@@ -282,9 +346,10 @@ prop_compose! {
             every, split, metrics, guard, patience, spectra, adapt_epochs, adapt_learning_rate,
         };
         let methods = methods(own);
+        let privacy = privacy.filter(|_| can_be_private(&federation));
         Settings {
-            name, seed, rounds, data, network, training, federation, devices, links, evaluation,
-            runtime, methods,
+            name, seed, rounds, data, network, training, federation, devices, links, privacy,
+            evaluation, runtime, attacks, methods,
         }
     }
 }

@@ -26,6 +26,20 @@ pub struct Protocol {
     pub late: Late,
     /// Of the draw of participants.
     pub seed: u64,
+    /// How participants are drawn.
+    #[serde(default)]
+    pub draw: Draw,
+}
+
+/// How the participants of a round are drawn.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Draw {
+    /// As many as the participation says, without replacement.
+    #[default]
+    Number,
+    /// Everybody by a toss of its own, with the participation as its probability: how many these are is
+    /// left to chance.
+    Tosses,
 }
 
 /// When clients compute and when they transmit.
@@ -100,6 +114,7 @@ impl Protocol {
             deadline: None,
             late: Late::Drop,
             seed: 0,
+            draw: Draw::Number,
         }
     }
 
@@ -119,16 +134,46 @@ impl Protocol {
         count.clamp(1, self.clients.max(1))
     }
 
-    /// Who is asked in a round, ascending: a draw of its own for each round.
+    /// How many clients are drawn in a round, on average.
+    pub fn expected_participants(&self) -> f64 {
+        match self.draw {
+            Draw::Number => self.participants_a_round() as f64,
+            Draw::Tosses => self.clients as f64 * self.participation,
+        }
+    }
+
+    /// Who is asked in a round, ascending: a draw of its own for each round. Where tosses have chosen
+    /// nobody it is one client all the same, which nobody has [drawn](Self::drawn): a round needs an answer
+    /// to close.
     pub fn participants(&self, round: u64) -> Vec<usize> {
+        let drawn = self.drawn(round);
+        if !drawn.is_empty() || self.clients == 0 {
+            return drawn;
+        }
+        vec![self.draws(round).beside().below(self.clients)]
+    }
+
+    /// Who is drawn in a round, ascending. Others may be asked in their place when they have failed.
+    pub fn drawn(&self, round: u64) -> Vec<usize> {
         let (count, mut chosen) =
             (self.participants_a_round(), (0..self.clients).collect::<Vec<_>>());
-        if count < self.clients {
-            Rng::new(self.seed, Stream::Participation, round, 0).shuffle(&mut chosen);
-            chosen.truncate(count);
-            chosen.sort_unstable();
+        match self.draw {
+            Draw::Tosses => {
+                let mut rng = self.draws(round);
+                chosen.retain(|_| rng.uniform() < self.participation);
+            }
+            Draw::Number if count < self.clients => {
+                self.draws(round).shuffle(&mut chosen);
+                chosen.truncate(count);
+                chosen.sort_unstable();
+            }
+            Draw::Number => {}
         }
         chosen
+    }
+
+    fn draws(&self, round: u64) -> Rng {
+        Rng::new(self.seed, Stream::Participation, round, 0)
     }
 
     /// Uploads that close a round of so many clients that can still answer.
@@ -213,6 +258,30 @@ mod tests {
         assert!(draws.iter().all(|draw| draw.len() == 3 && draw.is_sorted()));
         assert!(draws.iter().any(|draw| *draw != draws[0]));
         assert_eq!(protocol.participants(3), draws[2]);
+    }
+
+    #[test]
+    fn tosses_draw_everybody_as_often_as_the_participation_says_and_leave_no_round_without_an_answer()
+     {
+        let draw = Draw::Tosses;
+        let protocol = Protocol { draw, participation: 0.2, ..Protocol::synchronous(5, 4_000) };
+        assert_eq!(protocol.expected_participants(), 1.0);
+        let rounds = 1..=protocol.rounds;
+        let drawn: Vec<_> = rounds.clone().map(|round| protocol.drawn(round)).collect();
+        for client in 0..5 {
+            let times = drawn.iter().filter(|drawn| drawn.contains(&client)).count();
+            // A binomial draw: 800 on average, with a standard deviation of 25.3; five of them.
+            assert!((673..927).contains(&times), "client {client} was drawn {times} times");
+        }
+        // Nobody in a third of the rounds, 0.8^5: somebody is asked, and counts for nothing.
+        let empty = drawn.iter().filter(|drawn| drawn.is_empty()).count();
+        assert!((1_160..1_460).contains(&empty), "{empty}");
+        for (round, drawn) in rounds.zip(drawn) {
+            let asked = protocol.participants(round);
+            assert!(asked == drawn && asked.is_sorted() || drawn.is_empty() && asked.len() == 1);
+        }
+        let all = Protocol { participation: 1.0, ..protocol };
+        assert_eq!(all.participants(7), [0, 1, 2, 3, 4]);
     }
 
     #[test]

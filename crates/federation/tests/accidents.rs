@@ -5,7 +5,7 @@
 
 use core::time::Duration;
 use formant_federation::{
-    Action, Event, Late, Personal, Protocol, Schedule, Server, Session, SessionAction,
+    Action, Draw, Event, Late, Personal, Protocol, Schedule, Server, Session, SessionAction,
     SessionEvent, Time, Until, Verdict,
 };
 use formant_numerics::{Rng, Stream};
@@ -367,6 +367,9 @@ fn protocol(rng: &mut Rng) -> Protocol {
         *size = 1 + rng.below(most);
         protocol.personal.everyone = false;
         protocol.quorum = 1.0;
+    }
+    if protocol.is_synchronous() && protocol.seed.is_multiple_of(4) {
+        protocol.draw = Draw::Tosses;
     }
     if protocol.fault().is_some() {
         protocol.personal.until = Until::Epochs;

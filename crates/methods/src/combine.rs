@@ -1,22 +1,63 @@
 //! How a round's uploads become one: a mean of whatever kind the server was told to take.
 
 use crate::{Central, Message, MethodError, Upload};
-use formant_numerics::vector::WeightedMean;
+use formant_numerics::{Rng, vector::WeightedMean};
+use std::borrow::Cow;
 use std::marker::PhantomData;
 
 /// A way to combine the vectors of many uploads. Methods ask for a [`Mean`] and do not know which way it
 /// is taken.
 pub trait Combine: Send + Sync {
-    /// Begins with nothing; the vectors to come have these lengths.
-    fn begin(&self, lengths: &[usize]) -> Box<dyn Combining>;
+    /// Begins a round with nothing.
+    fn begin<'r>(&'r self, round: Round<'r>) -> Result<Box<dyn Combining + 'r>, MethodError>;
+}
+
+/// The round whose uploads are to be combined.
+#[derive(Debug)]
+pub struct Round<'r> {
+    /// Counted from 1.
+    pub number: usize,
+    /// All clients of the federation, whether they take part in the round or not.
+    pub clients: usize,
+    /// What the uploads answer, vector by vector and as long as theirs: an upload's change is what it has
+    /// less this. Where the broadcast had nothing, clients began with zeros.
+    pub reference: &'r [Cow<'r, [f32]>],
+    /// Which of the vectors holds statistics; see [`Message::STATISTICS`].
+    pub statistics: usize,
+    /// How much uploads count.
+    pub weighing: Weighing,
+    /// For a way that draws: nothing else draws from it, and it is keyed by the round.
+    pub rng: Rng,
+}
+
+/// How much uploads count in a mean.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Weighing {
+    /// As much as their clients have samples.
+    BySamples,
+    /// All the same.
+    Equally,
+}
+
+/// One client's part in what is combined.
+#[derive(Debug, Clone, Copy)]
+pub struct Contribution<'u> {
+    /// Who sent it.
+    pub client: usize,
+    /// How much it counts, as its method weighs.
+    pub weight: f64,
+    /// How much of it counts because it is late: 1 in a synchronous round. It is in the weight already.
+    pub share: f64,
+    /// What was learnt.
+    pub vectors: &'u [&'u [f32]],
 }
 
 /// Uploads being combined, one at a time and in client order.
 pub trait Combining {
     /// Takes in one upload.
-    fn add(&mut self, weight: f64, vectors: &[&[f32]]);
+    fn add(&mut self, upload: Contribution<'_>) -> Result<(), MethodError>;
     /// What they come to, in the same order; none if nothing weighs anything.
-    fn finish(self: Box<Self>) -> Option<Vec<Vec<f32>>>;
+    fn finish(self: Box<Self>) -> Result<Option<Vec<Vec<f32>>>, MethodError>;
 }
 
 /// `Σ n_k w_k / Σ n_k`, summed in `f64`: the aggregation of FedAvg.
@@ -24,20 +65,22 @@ pub trait Combining {
 pub struct WeightedAverage;
 
 impl Combine for WeightedAverage {
-    fn begin(&self, lengths: &[usize]) -> Box<dyn Combining> {
-        Box::new(Sums(lengths.iter().map(|len| WeightedMean::new(*len)).collect()))
+    fn begin<'r>(&'r self, round: Round<'r>) -> Result<Box<dyn Combining + 'r>, MethodError> {
+        Ok(Box::new(Sums(round.reference.iter().map(|of| WeightedMean::new(of.len())).collect())))
     }
 }
 
 struct Sums(Vec<WeightedMean>);
 
 impl Combining for Sums {
-    fn add(&mut self, weight: f64, vectors: &[&[f32]]) {
+    fn add(&mut self, upload: Contribution<'_>) -> Result<(), MethodError> {
+        let Contribution { weight, vectors, .. } = upload;
         self.0.iter_mut().zip(vectors).for_each(|(sum, vector)| sum.add(weight, vector));
+        Ok(())
     }
 
-    fn finish(self: Box<Self>) -> Option<Vec<Vec<f32>>> {
-        self.0.into_iter().map(WeightedMean::finish).collect()
+    fn finish(self: Box<Self>) -> Result<Option<Vec<Vec<f32>>>, MethodError> {
+        Ok(self.0.into_iter().map(WeightedMean::finish).collect())
     }
 }
 
@@ -62,15 +105,56 @@ impl<U> Iterator for Uploads<'_, U> {
     }
 }
 
-/// What a method's server may receive of a round: nothing but their mean, or every upload.
+/// What a method's server needs of a round's uploads. Its [`Received`](crate::Method::Received) says it by its type.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Needs {
+    /// Not one of them.
+    Nothing,
+    /// What they come to when they are combined. No single upload is ever looked at, so that sums of masked
+    /// vectors would do.
+    Sums,
+    /// Every one by itself.
+    Uploads,
+}
+
+impl Needs {
+    /// Whether sums are enough.
+    pub const fn sums_only(self) -> bool {
+        matches!(self, Self::Nothing | Self::Sums)
+    }
+
+    /// In words.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Nothing => "nothing",
+            Self::Sums => "sums only",
+            Self::Uploads => "every upload",
+        }
+    }
+}
+
+/// What a method's server may receive of a round: nothing, the mean of the uploads, or every upload.
 pub trait Receive<'a, U>: Sized {
+    /// What that is.
+    const NEEDS: Needs;
+
     /// Makes it of a round's uploads.
     fn receive(uploads: Uploads<'a, U>, central: &Central<'_>) -> Result<Self, MethodError>;
 }
 
 impl<'a, U> Receive<'a, U> for Uploads<'a, U> {
+    const NEEDS: Needs = Needs::Uploads;
+
     fn receive(uploads: Self, _central: &Central<'_>) -> Result<Self, MethodError> {
         Ok(uploads)
+    }
+}
+
+impl<'a, U> Receive<'a, U> for () {
+    const NEEDS: Needs = Needs::Nothing;
+
+    fn receive(_uploads: Uploads<'a, U>, _central: &Central<'_>) -> Result<Self, MethodError> {
+        Ok(())
     }
 }
 
@@ -86,6 +170,9 @@ pub struct Mean<U, W = BySamples> {
 
 /// How much an upload counts in a mean.
 pub trait Weigh: 'static {
+    /// How that is called.
+    const WEIGHING: Weighing;
+
     /// The weight of an upload from a client with so many samples, of which a share counts.
     fn weight(samples: f64, share: f64) -> f64;
 }
@@ -95,6 +182,8 @@ pub trait Weigh: 'static {
 pub struct BySamples;
 
 impl Weigh for BySamples {
+    const WEIGHING: Weighing = Weighing::BySamples;
+
     fn weight(samples: f64, share: f64) -> f64 {
         samples * share
     }
@@ -105,49 +194,69 @@ impl Weigh for BySamples {
 pub struct Equally;
 
 impl Weigh for Equally {
+    const WEIGHING: Weighing = Weighing::Equally;
+
     fn weight(_samples: f64, share: f64) -> f64 {
         share
     }
 }
 
 impl<'a, U: Message, W: Weigh> Receive<'a, U> for Mean<U, W> {
+    const NEEDS: Needs = Needs::Sums;
+
     fn receive(uploads: Uploads<'a, U>, central: &Central<'_>) -> Result<Self, MethodError> {
-        Self::of(uploads, central.combine, |_| Ok(()))
+        Self::of(uploads, central, |_| Ok(()))
     }
 }
 
+/// Which of the generators beside the server's belongs to the way uploads are combined.
+const COMBINING: u64 = 2;
+
 impl<U: Message, W: Weigh> Mean<U, W> {
-    /// Combines uploads; each is shown first, for a method that needs more of them than their mean.
+    /// Combines uploads in the server's way; each is shown first, for a method that needs more of them than
+    /// their mean.
     pub fn of(
-        uploads: Uploads<'_, U>,
-        combine: &dyn Combine,
+        mut uploads: Uploads<'_, U>,
+        central: &Central<'_>,
         mut show: impl FnMut(&Upload<U>) -> Result<(), MethodError>,
     ) -> Result<Self, MethodError> {
-        let (mut combined, mut carrier, mut count) = (None, None, 0);
-        for upload in uploads {
+        let first = uploads.next().ok_or(MethodError::NoUploads)??;
+        let expected = lengths(&first.message);
+        let reference: Vec<_> = expected
+            .iter()
+            .enumerate()
+            .map(|(place, len)| fitted(central.reference.get(place).copied(), *len))
+            .collect();
+        let mut combined = central.combine.begin(Round {
+            number: central.round,
+            clients: central.clients,
+            reference: &reference,
+            statistics: U::STATISTICS,
+            weighing: W::WEIGHING,
+            rng: central.rng.apart(COMBINING),
+        })?;
+        let (mut carrier, mut count) = (None, 0);
+        for upload in std::iter::once(Ok(first)).chain(uploads) {
             let upload = upload?;
             show(&upload)?;
+            let Upload { client, samples, share, .. } = upload;
             let vectors = upload.message.vectors();
-            let lengths: Vec<usize> = vectors.iter().map(|vector| vector.len()).collect();
-            let (expected, sums): &mut (Vec<usize>, Box<dyn Combining>) =
-                combined.get_or_insert_with(|| (lengths.clone(), combine.begin(&lengths)));
-            if lengths != *expected {
+            if vectors.iter().map(|vector| vector.len()).ne(expected.iter().copied()) {
                 return Err(MethodError::ForeignUpload {
-                    client: upload.client,
-                    sent: format!("vectors of {lengths:?} numbers"),
+                    client,
+                    sent: format!("vectors of {:?} numbers", lengths(&upload.message)),
                     expected: format!("{expected:?}"),
                 });
             }
-            sums.add(W::weight(upload.samples, upload.share), &vectors);
+            let weight = W::weight(samples, share);
+            combined.add(Contribution { client, weight, share, vectors: &vectors })?;
             drop(vectors);
             count += 1;
             carrier.get_or_insert(upload.message);
         }
-        let finished = combined.and_then(|(_, sums)| sums.finish());
-        let (mut message, mean) = carrier.zip(finished).ok_or(MethodError::NoUploads)?;
-        let lengths = |mean: &[Vec<f32>]| mean.iter().map(Vec::len).collect::<Vec<_>>();
-        let expected: Vec<usize> = message.vectors().iter().map(|vector| vector.len()).collect();
-        assert_eq!(lengths(&mean), expected, "uploads are combined into vectors of their lengths");
+        let (mut message, mean) = carrier.zip(combined.finish()?).ok_or(MethodError::NoUploads)?;
+        let came: Vec<usize> = mean.iter().map(Vec::len).collect();
+        assert_eq!(came, expected, "uploads are combined into vectors of their lengths");
         for (place, mean) in message.vectors_mut().into_iter().zip(mean) {
             *place = mean;
         }
@@ -155,10 +264,26 @@ impl<U: Message, W: Weigh> Mean<U, W> {
     }
 }
 
+fn lengths(message: &impl Message) -> Vec<usize> {
+    message.vectors().into_iter().map(<[f32]>::len).collect()
+}
+
+/// A vector of a broadcast as long as one that answers it: a message may be shorter (a body without its
+/// head), and what was not there yet when clients began they began with zeros.
+fn fitted(vector: Option<&[f32]>, len: usize) -> Cow<'_, [f32]> {
+    let vector = vector.unwrap_or_default();
+    if let Some(part) = vector.get(..len) {
+        return Cow::Borrowed(part);
+    }
+    let mut longer = vector.to_vec();
+    longer.resize(len, 0.0);
+    Cow::Owned(longer)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use formant_numerics::Model;
+    use formant_numerics::{Model, NetworkSpec, Shape, Stream};
 
     fn mean_of<W: Weigh>(
         uploads: &[(f64, &[f32], &[f32])],
@@ -168,7 +293,16 @@ mod tests {
             let message = Model { parameters: w.to_vec(), buffers: b.to_vec() };
             Ok(Upload { client, samples, share: 1.0, staleness: 0, message })
         });
-        let mean = Mean::<Model, W>::of(Uploads::new(&mut source), combine, |_| Ok(()))?;
+        let network = NetworkSpec::named("logistic").build(Shape::new(1, 1, 1), 2).unwrap();
+        let central = Central {
+            network: &*network,
+            rng: Rng::new(1, Stream::Test, 0, 0),
+            round: 3,
+            clients: 9,
+            reference: &[&[10.0, 20.0, 30.0]],
+            combine,
+        };
+        let mean = Mean::<Model, W>::of(Uploads::new(&mut source), &central, |_| Ok(()))?;
         assert_eq!(mean.uploads, uploads.len());
         Ok(mean.message)
     }
@@ -201,36 +335,44 @@ mod tests {
         assert!(error.to_string().starts_with("client 1 sent vectors of [1, 0]"), "{error}");
     }
 
-    /// The median of each coordinate, whatever the weights: a second way, which no outlier moves far.
-    struct Median;
+    /// A second way: what was sent most recently, if what the round says of itself is right.
+    struct Last(Weighing);
 
-    impl Combine for Median {
-        fn begin(&self, lengths: &[usize]) -> Box<dyn Combining> {
-            Box::new(Columns(lengths.iter().map(|len| vec![Vec::new(); *len]).collect()))
+    struct Newest<'r> {
+        round: Round<'r>,
+        newest: Option<Vec<Vec<f32>>>,
+    }
+
+    impl Combine for Last {
+        fn begin<'r>(&'r self, round: Round<'r>) -> Result<Box<dyn Combining + 'r>, MethodError> {
+            assert_eq!((round.number, round.clients, round.statistics), (3, 9, 1));
+            assert_eq!(round.weighing, self.0);
+            // Cut where uploads are shorter than the broadcast, zeros where it had nothing.
+            assert_eq!(round.reference, [vec![10.0, 20.0], vec![0.0]]);
+            Ok(Box::new(Newest { round, newest: None }))
         }
     }
 
-    struct Columns(Vec<Vec<Vec<f32>>>);
-
-    impl Combining for Columns {
-        fn add(&mut self, _weight: f64, vectors: &[&[f32]]) {
-            for (columns, vector) in self.0.iter_mut().zip(vectors) {
-                columns.iter_mut().zip(*vector).for_each(|(column, x)| column.push(*x));
-            }
+    impl Combining for Newest<'_> {
+        fn add(&mut self, upload: Contribution<'_>) -> Result<(), MethodError> {
+            let Contribution { client, weight, share, vectors } = upload;
+            let samples = THREE[client].0;
+            let weighs = if self.round.weighing == Weighing::Equally { 1.0 } else { samples };
+            assert_eq!((weight, share), (weighs, 1.0));
+            self.newest = Some(vectors.iter().map(|vector| vector.to_vec()).collect());
+            Ok(())
         }
 
-        fn finish(self: Box<Self>) -> Option<Vec<Vec<f32>>> {
-            let median = |mut column: Vec<f32>| {
-                column.sort_by(f32::total_cmp);
-                column[column.len() / 2]
-            };
-            Some(self.0.into_iter().map(|all| all.into_iter().map(median).collect()).collect())
+        fn finish(self: Box<Self>) -> Result<Option<Vec<Vec<f32>>>, MethodError> {
+            Ok(self.newest)
         }
     }
 
     #[test]
-    fn another_way_takes_the_place_of_the_mean() {
-        let median = mean_of::<BySamples>(&THREE, &Median).unwrap();
-        assert_eq!(median, Model { parameters: vec![2.0, 0.0], buffers: vec![0.0] });
+    fn another_way_takes_the_place_of_the_mean_and_knows_the_round() {
+        let last = Model { parameters: vec![3.0, -2.0], buffers: vec![-4.0] };
+        let by_samples = mean_of::<BySamples>(&THREE, &Last(Weighing::BySamples)).unwrap();
+        let equally = mean_of::<Equally>(&THREE, &Last(Weighing::Equally)).unwrap();
+        assert_eq!([by_samples, equally], [last.clone(), last]);
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::erased::Erased;
 use crate::schema::{Default, Key, Kind, resolve};
-use crate::{ErasedMethod, Method, MethodError};
+use crate::{ErasedMethod, Method, MethodError, Needs, Receive};
 use serde::de::DeserializeOwned;
 use std::sync::Arc;
 use toml::{Table, Value};
@@ -42,6 +42,8 @@ pub struct Entry {
     /// Whether its steps look at the labels of a batch themselves, so that samples which are mixed of two and
     /// have two labels make no sense.
     pub needs_labels: bool,
+    /// What its server needs of a round's uploads; [`Entry::of`] sees it in the type.
+    pub needs: Needs,
     /// Its hyper-parameters.
     pub keys: &'static [Key],
     /// The text of the file that it is written in; what it opens with is the documentation.
@@ -106,6 +108,7 @@ impl Entry {
             personal: false,
             needs_body: false,
             needs_labels: false,
+            needs: <M::Received<'static> as Receive<'static, M::Upload>>::NEEDS,
             keys: &[],
             source,
             complete: |_| {},

@@ -1,8 +1,8 @@
 //! The untyped twin of [`Method`], for the runtime. Authors never see it.
 
 use crate::{
-    Central, Entry, Hints, Local, Message, Method, MethodError, Moment, Newcomer, Receive, State,
-    Upload, Uploads,
+    Central, Entry, Hints, Local, Message, Method, MethodError, Moment, Needs, Newcomer, Receive,
+    State, Upload, Uploads,
 };
 use formant_numerics::{Model, Network, vector};
 use serde::Serialize;
@@ -146,6 +146,8 @@ pub trait ErasedMethod: sealed::Sealed + Send + Sync {
         &self,
         upload: &'v mut Value,
     ) -> Result<Vec<&'v mut Vec<f32>>, MethodError>;
+    /// See [`Message::STATISTICS`], of an upload.
+    fn upload_statistics(&self) -> usize;
     /// See [`Method::aggregate`].
     fn aggregate(
         &self,
@@ -153,6 +155,12 @@ pub trait ErasedMethod: sealed::Sealed + Send + Sync {
         parcels: &mut dyn Iterator<Item = Result<Parcel, MethodError>>,
         central: &mut Central<'_>,
     ) -> Result<(), MethodError>;
+    /// What the server needs of uploads, by the type of [`Method::Received`].
+    fn needs(&self) -> Needs;
+    /// See [`Message::ONLY_VECTORS`], of an upload.
+    fn sends_only_vectors(&self) -> bool;
+    /// See [`Method::combines`].
+    fn combines(&self) -> bool;
     /// See [`Method::global_model`].
     fn global_model<'a>(&self, server: &'a Value) -> Result<Option<Cow<'a, Model>>, MethodError>;
     /// See [`Method::other_global_models`].
@@ -361,6 +369,22 @@ impl<M: Method> ErasedMethod for Erased<M> {
         let mut typed = Typed::<M> { parcels, erased: self, upload: PhantomData };
         let received = M::Received::receive(Uploads::new(&mut typed), central)?;
         self.method.aggregate(server, received, central)
+    }
+
+    fn upload_statistics(&self) -> usize {
+        M::Upload::STATISTICS
+    }
+
+    fn needs(&self) -> Needs {
+        <M::Received<'static> as Receive<'static, M::Upload>>::NEEDS
+    }
+
+    fn sends_only_vectors(&self) -> bool {
+        M::Upload::ONLY_VECTORS
+    }
+
+    fn combines(&self) -> bool {
+        self.method.combines()
     }
 
     fn global_model<'a>(&self, server: &'a Value) -> Result<Option<Cow<'a, Model>>, MethodError> {

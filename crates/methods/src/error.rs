@@ -66,12 +66,27 @@ pub enum MethodError {
     /// A round without a single usable upload.
     #[error("no upload to aggregate")]
     NoUploads,
+    /// No randomness to be had from where it was to come from.
+    #[error(
+        "the operating system gives no random numbers: {0}\nhint: noise that anybody could predict protects nobody, so none is made up; see to the system's generator and start again"
+    )]
+    Randomness(String),
     /// A method of somebody else's has failed.
     #[error("{0}")]
     Foreign(String),
     /// Somebody has stopped a phase in the middle; nothing of it counts.
     #[error("stopped on request")]
     Stopped,
+    /// Uploads that a rule needs all at once found no place.
+    #[error(
+        "cannot keep a round's uploads in {folder}: {reason}\nhint: set TMPDIR to a folder with room, or raise runtime.memory"
+    )]
+    Scratch {
+        /// Where temporary files go.
+        folder: String,
+        /// Why not.
+        reason: String,
+    },
     /// Reading a stored upload failed.
     #[error("cannot read a stored upload: {0}")]
     Storage(String),

@@ -235,7 +235,8 @@ mod tests {
             });
             let rng = Rng::new(1, Stream::Test, 0, 0);
             let combine = &WeightedAverage;
-            let mut central = Central { network: &*network, rng, round, clients: 2, combine };
+            let mut central =
+                Central { network: &*network, rng, round, clients: 2, reference: &[], combine };
             let received = Mean::receive(Uploads::new(&mut uploads), &central).unwrap();
             method.aggregate(&mut server, received, &mut central).unwrap();
         }

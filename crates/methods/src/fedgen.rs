@@ -228,6 +228,11 @@ impl Method for FedGen {
         Ok(Labelled { w, counts })
     }
 
+    // `w` is a mean like any other; what heads teach the generator is no matter of how it is taken.
+    fn combines(&self) -> bool {
+        true
+    }
+
     fn hints(&self, at: Moment) -> Hints {
         // In the first round there is no generator yet.
         Hints { is_plain: at.round <= 1, ..Hints::default() }
@@ -246,7 +251,7 @@ impl Method for FedGen {
     ) -> Result<(), MethodError> {
         let range = central.network.layout().range(Part::Head);
         let mut teachers = Vec::new();
-        let mean: Mean<Labelled> = Mean::of(uploads, central.combine, |upload| {
+        let mean: Mean<Labelled> = Mean::of(uploads, central, |upload| {
             let Labelled { w, counts } = &upload.message;
             let shares = counts.iter().map(|n| f64::from(*n)).collect();
             teachers.push(Teacher { head: w.parameters[range.clone()].to_vec(), shares });

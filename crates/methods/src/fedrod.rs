@@ -107,6 +107,8 @@ pub struct Shared {
 }
 
 impl Message for Shared {
+    const ONLY_VECTORS: bool = true;
+
     fn vectors(&self) -> Vec<&[f32]> {
         [self.w.vectors(), vec![&self.hyper[..]]].concat()
     }

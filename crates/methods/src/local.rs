@@ -394,6 +394,8 @@ pub struct Central<'a> {
     pub round: usize,
     /// All clients of the federation, whether they take part in the round or not.
     pub clients: usize,
+    /// The [vectors](crate::Message::vectors) of the broadcast that the uploads answer.
+    pub reference: &'a [&'a [f32]],
     /// How uploads are combined.
     pub combine: &'a dyn Combine,
 }

@@ -8,7 +8,7 @@
 //!
 //! Departures: none.
 
-use crate::{Central, Entry, Hints, Local, Method, MethodError, Moment, Passes, Personal, Uploads};
+use crate::{Central, Entry, Hints, Local, Method, MethodError, Moment, Passes, Personal};
 use formant_numerics::Model;
 use serde::Deserialize;
 use std::borrow::Cow;
@@ -34,7 +34,7 @@ impl Method for LocalOnly {
     type Client = Personal;
     type Broadcast = ();
     type Upload = ();
-    type Received<'a> = Uploads<'a, ()>;
+    type Received<'a> = ();
 
     fn broadcast(&self, _server: &()) {}
 
@@ -60,7 +60,7 @@ impl Method for LocalOnly {
     fn aggregate(
         &self,
         _server: &mut (),
-        _uploads: Uploads<'_, ()>,
+        _received: (),
         _central: &mut Central<'_>,
     ) -> Result<(), MethodError> {
         Ok(())

@@ -2,7 +2,7 @@
 
 #[cfg(doc)]
 use crate::{Averaging, ErasedMethod, Uploads};
-use crate::{Central, Local, MethodError, Receive};
+use crate::{Central, Local, MethodError, Needs, Receive};
 use formant_numerics::{Model, Network, Part};
 use serde::{Serialize, de::DeserializeOwned};
 use std::borrow::Cow;
@@ -27,6 +27,10 @@ pub trait Message: Serialize + DeserializeOwned + Send + Sync + 'static {
     /// difference of two variances is none.
     const STATISTICS: usize = 1;
 
+    /// Whether it is its vectors and nothing besides. Differential privacy covers vectors: a message that
+    /// holds more, such as label counts, says so by leaving this as it is.
+    const ONLY_VECTORS: bool = false;
+
     /// What was learnt in it, always in the same order: for whoever must check, compress, average or
     /// [rebase](ErasedMethod::rebase) a message without knowing what it is.
     fn vectors(&self) -> Vec<&[f32]>;
@@ -39,6 +43,8 @@ impl State for () {
 }
 
 impl Message for () {
+    const ONLY_VECTORS: bool = true;
+
     fn vectors(&self) -> Vec<&[f32]> {
         Vec::new()
     }
@@ -49,6 +55,8 @@ impl Message for () {
 }
 
 impl Message for Model {
+    const ONLY_VECTORS: bool = true;
+
     fn vectors(&self) -> Vec<&[f32]> {
         vec![&self.parameters, &self.buffers]
     }
@@ -73,7 +81,7 @@ pub trait Method: Send + Sync + 'static {
     /// From a participant to the server.
     type Upload: Message;
     /// What the server needs of a round's uploads: their [`Mean`](crate::Mean) or, where a sum is not
-    /// enough, [`Uploads`] themselves.
+    /// enough, [`Uploads`] themselves; `()` for a server that needs nothing.
     type Received<'a>: Receive<'a, Self::Upload>;
 
     /// What the server sends at the start of a round.
@@ -129,6 +137,11 @@ pub trait Method: Send + Sync + 'static {
     /// in a round. Asked only of methods that train personal models.
     fn newcomer<'a>(&self, _got: &'a Self::Broadcast) -> Newcomer<'a> {
         Newcomer::Phases
+    }
+    /// Whether the server's way to [combine](crate::Combine) uploads decides over anything: whether it asks for a
+    /// [`Mean`](crate::Mean), by its type or with [`Mean::of`](crate::Mean::of).
+    fn combines(&self) -> bool {
+        <Self::Received<'static> as Receive<'static, Self::Upload>>::NEEDS == Needs::Sums
     }
     /// How long the [vectors](Message::vectors) of an upload are that answers a broadcast.
     fn upload_lengths(&self, got: &Self::Broadcast, _network: &dyn Network) -> Vec<usize> {

@@ -108,6 +108,7 @@ impl Zoo {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Needs;
 
     #[test]
     fn every_entry_builds_from_its_defaults_alone() {
@@ -168,6 +169,21 @@ mod tests {
         }
         assert!(zoo.build("fedavg", &table("allow_degenerate = true")).is_err());
         assert_eq!(zoo.build("ditto", &Table::new()).unwrap().degenerate, None);
+    }
+
+    #[test]
+    fn what_a_server_needs_of_uploads_is_said_by_its_type() {
+        let zoo = Zoo::standard();
+        for entry in zoo.entries() {
+            let expected = match entry.name {
+                "local" => Needs::Nothing,
+                "fedgen" => Needs::Uploads,
+                _ => Needs::Sums,
+            };
+            let method = zoo.build(entry.name, &Table::new()).unwrap().method;
+            assert_eq!((method.needs(), entry.needs), (expected, expected), "{}", entry.name);
+            assert_eq!(method.combines(), entry.name != "local", "{}", entry.name);
+        }
     }
 
     #[test]

@@ -150,7 +150,9 @@ fn the_weights_of_a_mean_are_relative() {
             Ok(Upload { client, samples: weight * scale, share: 1.0, staleness: 0, message })
         });
         let uploads = Uploads::new(&mut uploads);
-        Mean::<_, BySamples>::of(uploads, &WeightedAverage, |_| Ok(())).unwrap().message
+        let pencil = Pencil::new();
+        let central = central(pencil.network(), 2);
+        Mean::<_, BySamples>::of(uploads, &central, |_| Ok(())).unwrap().message
     };
     assert_eq!(mean(1.0), symmetric(-0.5));
     assert_eq!(mean(8.0), mean(1.0));
@@ -160,6 +162,12 @@ fn the_weights_of_a_mean_are_relative() {
 fn parsed<M: serde::de::DeserializeOwned>(name: &str, settings: &str) -> M {
     let built = Zoo::standard().build(name, &settings.parse().unwrap()).unwrap();
     built.parameters.try_into().unwrap()
+}
+
+/// What the server lends to it.
+fn central(network: &dyn Network, clients: usize) -> Central<'_> {
+    let rng = Rng::new(1, Stream::Test, 0, 0);
+    Central { network, rng, round: 1, clients, reference: &[], combine: &WeightedAverage }
 }
 
 /// The server's half of a round.
@@ -174,9 +182,7 @@ fn aggregate<M: Method>(
         let samples = SAMPLES[client].len() as f64;
         Ok(Upload { client, samples, share: 1.0, staleness: 0, message })
     });
-    let rng = Rng::new(1, Stream::Test, 0, 0);
-    let combine = &WeightedAverage;
-    let mut central = Central { network, rng, round: 1, clients, combine };
+    let mut central = central(network, clients);
     let received = Receive::receive(Uploads::new(&mut uploads), &central).unwrap();
     method.aggregate(server, received, &mut central).unwrap();
 }

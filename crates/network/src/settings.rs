@@ -18,7 +18,8 @@ const fn key(name: &'static str, kind: Kind, default: Default, help: &'static st
     Key { name, symbol: "", kind, default, help }
 }
 
-/// The keys of `[server]`; `clients` is a list of names and stands beside them.
+/// The keys of `[server]`; `clients`, a list of names, and `samples`, numbers of training samples by name,
+/// stand beside them.
 pub const SERVER: &[Key] = &[
     key(
         "listen",
@@ -177,6 +178,8 @@ pub struct ServerSettings {
     pub certs: PathBuf,
     /// The clients' names, in the order of their places.
     pub clients: Vec<String>,
+    /// The training samples of clients whose word is not taken for them, in the order of their places.
+    pub samples: Vec<Option<u64>>,
     /// Connections at the same time.
     pub max_clients: usize,
     /// Most samples an upload may claim.
@@ -226,10 +229,10 @@ impl ServerSettings {
     }
 
     fn resolve(mut given: Table, clients: usize) -> Result<Self, NetworkError> {
-        let names = given.remove("clients");
+        let (names, samples) = (given.remove("clients"), given.remove("samples"));
         let known = |key: &String| SERVER.iter().any(|k| k.name == key);
         if let Some(unknown) = given.keys().find(|key| !known(key)) {
-            let keys = SERVER.iter().map(|key| key.name).chain(["clients"]);
+            let keys = SERVER.iter().map(|key| key.name).chain(["clients", "samples"]);
             let hint = suggest(unknown, keys, "keys");
             return Err(SchemaError::Unknown { path: format!("server.{unknown}"), hint }.into());
         }
@@ -238,11 +241,13 @@ impl ServerSettings {
             ExperimentError::Syntax { origin: "section [server]".into(), reason }
         })?;
         let clients = client_names(names, clients)?;
+        let samples = known_samples(samples, &clients)?;
         Ok(Self {
             listen: keys.listen,
             ops: keys.ops.map(loopback).transpose()?,
             state: keys.state,
             certs: keys.certs,
+            samples,
             max_clients: keys.max_clients.unwrap_or(2 * clients.len() + 16),
             max_samples: keys.max_samples,
             max_upload: keys.max_upload.map(|size| size.0),
@@ -265,6 +270,39 @@ impl ServerSettings {
             clients,
         })
     }
+}
+
+/// How many training samples clients have, as far as the operator says so.
+fn known_samples(
+    given: Option<Value>,
+    clients: &[String],
+) -> Result<Vec<Option<u64>>, NetworkError> {
+    let wrong = |path: String, value: String| {
+        SchemaError::Type {
+        path,
+        value,
+        expected: "a whole number from 1".into(),
+        help: "write samples = { alice = 1200 }, a number for every client whose word is not to be taken"
+            .into(),
+    }
+    };
+    let mut samples = vec![None; clients.len()];
+    let table = match given {
+        None => return Ok(samples),
+        Some(Value::Table(table)) => table,
+        Some(other) => return Err(wrong("server.samples".into(), other.to_string()).into()),
+    };
+    for (name, value) in table {
+        let path = format!("server.samples.{name}");
+        let Some(place) = clients.iter().position(|client| *client == name) else {
+            let hint = suggest(&name, clients.iter().map(String::as_str), "clients");
+            return Err(SchemaError::Unknown { path, hint }.into());
+        };
+        let number = value.as_integer().and_then(|number| u64::try_from(number).ok());
+        let number = number.filter(|number| *number > 0);
+        samples[place] = Some(number.ok_or_else(|| wrong(path, value.to_string()))?);
+    }
+    Ok(samples)
 }
 
 fn client_names(given: Option<Value>, count: usize) -> Result<Vec<String>, NetworkError> {

@@ -41,6 +41,10 @@ pub enum Stream {
     Adaptation = 16,
     /// Frequencies of a random band.
     Band = 18,
+    /// Who attacks a simulation, and what attackers draw.
+    Attack = 20,
+    /// Noise that a simulated client adds to its upload.
+    Privacy = 24,
     /// For tests and benchmarks.
     Test = 1_000,
 }
@@ -66,6 +70,12 @@ impl Rng {
         for (slot, word) in key.chunks_exact_mut(8).zip([seed, stream as u64, round, client]) {
             slot.copy_from_slice(&word.to_le_bytes());
         }
+        Self::from_key(key)
+    }
+
+    /// A generator with a key of its own, from wherever that comes: with one that nobody knows, nobody can
+    /// predict what is drawn.
+    pub fn from_key(key: [u8; 32]) -> Self {
         Self { words: ChaCha8Rng::from_seed(key) }
     }
 

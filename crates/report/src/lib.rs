@@ -21,6 +21,7 @@
 
 mod alone;
 mod answers;
+mod attacked;
 mod bootstrap;
 mod compare;
 mod differences;
@@ -36,6 +37,7 @@ mod markdown;
 mod newcomers;
 mod paired;
 mod plot;
+mod privacy;
 mod quantity;
 pub mod results;
 mod scoreboard;
@@ -48,6 +50,7 @@ mod timeline;
 
 pub use alone::{MeanWorseOff, WorseOff};
 pub use answers::{Answered, Answers, Confusion, answers};
+pub use attacked::Attacked;
 pub use bootstrap::Interval;
 pub use compare::{Comparison, Group, GroupRow, Problem, compare, comparison_table};
 pub use differences::difference_table;
@@ -70,6 +73,7 @@ pub use paired::{
     Contest, ContestEntry, Difference, RESAMPLES, Significance, Standing, Standings, Which, covers,
     significance,
 };
+pub use privacy::spent;
 pub use seeds::{FurtherSeedRow, SeedRow, Spread, over_seeds, seed_table};
 pub use spectra::{Apart, SpectralCourse, TermShare, spectral_courses};
 pub use summary::{CandidateRow, FurtherRow, Row, rows, unranked};

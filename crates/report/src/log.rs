@@ -15,7 +15,7 @@ use std::path::Path;
 use formant_runtime::Checkpoint;
 use formant_runtime::event::{
     Adapted, Detailed, Guarded, MethodInfo, Metric, Phase, Ready, RunStarted, Runtime, Span,
-    Spectra,
+    Spectra, Spent,
 };
 
 use crate::ReportError;
@@ -101,6 +101,9 @@ pub struct Evaluation {
     pub per_client: Vec<Option<f64>>,
     /// Both models by the other metrics of the run.
     pub further: BTreeMap<Metric, Further>,
+    /// The PMs of a simulation's attackers, who are not among the clients of the figures above; weighted by
+    /// local test sizes.
+    pub attackers: Option<f64>,
     /// What clients serve as their PMs; absent if nobody had a choice.
     pub guard: Option<Guarded>,
     /// Wall time of the evaluation.
@@ -145,6 +148,8 @@ pub struct RoundLog {
     pub downloaded_bytes: u64,
     /// When it was closed, by the virtual clock.
     pub clock: Option<f64>,
+    /// What all rounds up to it may have revealed of a client.
+    pub privacy: Option<Spent>,
     /// What clients did when, by the virtual clock.
     pub activities: Vec<(usize, Activity, Span)>,
 }

@@ -6,6 +6,8 @@ use std::fmt::Write as _;
 use formant_runtime::event::{Metric, Phase};
 
 use crate::alone::{column, guard_note};
+use crate::attacked::attack_note;
+use crate::privacy::spent;
 use crate::quantity::{bytes, counted, duration, one_line, percent, shortened};
 use crate::{Row, RunLog, Standing};
 
@@ -227,6 +229,9 @@ fn notes(entries: &[Entry], rows: &[Row]) -> Vec<String> {
         if row.refused > 0 {
             notes.push(format!("{}: {}.", entry.name, refusals(row)));
         }
+        if let Some(privacy) = &row.privacy {
+            notes.push(format!("{}: {}.", entry.name, spent(privacy)));
+        }
         if let Some(degenerate) = &row.degenerate {
             notes.push(format!("{}: {degenerate}.", entry.name));
         }
@@ -246,6 +251,9 @@ fn notes(entries: &[Entry], rows: &[Row]) -> Vec<String> {
     }
     let served = entries.iter().zip(rows).map(|(entry, row)| (&*entry.name, row.guard.as_ref()));
     notes.extend(guard_note(served));
+    let attacked =
+        entries.iter().zip(rows).map(|(entry, row)| (&*entry.name, row.attacked.as_ref()));
+    notes.extend(attack_note(attacked));
     notes.extend(clock_note(entries, rows));
     notes
 }

@@ -1,13 +1,15 @@
 //! Several runs of one experiment that differ in their seeds, as one table of means.
 
-use formant_runtime::event::{Guarded, Metric};
+use formant_runtime::event::{Guarded, Metric, Spent};
 use formant_runtime::first_difference;
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::alone::{MeanWorseOff, WORSE_OFF, guard_note, guards};
+use crate::attacked::{Attacked, attack_note};
 use crate::markdown::escaped;
 use crate::paired::standings;
+use crate::privacy::spent;
 use crate::quantity::counted;
 use crate::scoreboard::{ASIDE_GM, ASIDE_PM, FIGURES, Figure, TIED, first_heading, names};
 use crate::summary::unranked;
@@ -46,6 +48,13 @@ pub struct SeedRow {
     /// What clients of all runs served at last in place of their personal models; absent if nobody had a choice.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub guard: Option<Guarded>,
+    /// What the rounds of one run together may have revealed of a client, of the run that has revealed most;
+    /// absent without `[privacy]`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub privacy: Option<Spent>,
+    /// Who attacked the simulations, as the first of them says; absent if nobody did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub attacked: Option<Attacked>,
     /// Where it stands among the others.
     pub standing: Standings,
     /// Runs in which it diverged or gave up.
@@ -135,7 +144,16 @@ pub fn over_seeds(logs: &[RunLog]) -> Result<Vec<SeedRow>, ReportError> {
                 worse_than_alone: MeanWorseOff::of(
                     runs.iter().map(|rows| rows[place].worse_than_alone),
                 ),
+                attacked: runs.first().and_then(|rows| rows[place].attacked.clone()).map(|first| {
+                    let own = runs.iter().map(|rows| rows[place].attacked.as_ref()?.pm_last);
+                    let sum: Option<f64> = own.sum();
+                    Attacked { pm_last: sum.map(|sum| sum / runs.len() as f64), ..first }
+                }),
                 guard: guards(runs.iter().map(|rows| rows[place].guard.as_ref())),
+                privacy: runs
+                    .iter()
+                    .filter_map(|rows| rows[place].privacy)
+                    .max_by(|one, other| one.epsilon.total_cmp(&other.epsilon)),
                 standing: standings[place],
                 failed: runs.iter().filter(|rows| rows[place].has_failed()).count(),
                 further: further(&runs, place),
@@ -279,7 +297,12 @@ pub(crate) fn notes(rows: &[SeedRow]) -> Vec<String> {
     if rows.iter().any(|row| !row.personal && row.pm_last.mean.is_some()) {
         notes.push(ASIDE_PM.to_owned());
     }
+    for row in rows {
+        let told = row.privacy.as_ref().map(|privacy| format!("{}: {}.", row.name, spent(privacy)));
+        notes.extend(told);
+    }
     notes.extend(guard_note(rows.iter().map(|row| (&*row.name, row.guard.as_ref()))));
+    notes.extend(attack_note(rows.iter().map(|row| (&*row.name, row.attacked.as_ref()))));
     for row in rows.iter().filter(|row| row.failed > 0) {
         notes.push(format!(
             "† {}: clients of it diverged, or it gave up, in {}. Not ranked.",

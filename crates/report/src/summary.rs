@@ -3,8 +3,9 @@
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-use formant_runtime::event::{Guarded, Metric, Phase, RunStarted, Runtime};
+use formant_runtime::event::{Guarded, Metric, Phase, RunStarted, Runtime, Spent};
 
+use crate::attacked::Attacked;
 use crate::paired::standings;
 use crate::{Evaluation, Failure, MethodLog, NewcomerRow, RunLog, Standings, WorseOff, gains};
 
@@ -103,11 +104,17 @@ pub struct Row {
     /// What clients served at last in place of their personal models; absent if nobody had a choice.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub guard: Option<Guarded>,
+    /// Who attacked the simulation; absent if nobody did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub attacked: Option<Attacked>,
     /// The same models by the other metrics of the run.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub further: Vec<FurtherRow>,
     /// Where it stands among the other methods of the run.
     pub standing: Standings,
+    /// What all rounds together may have revealed of a client; absent without `[privacy]`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub privacy: Option<Spent>,
     /// What clients came to that joined when training was over, in each way.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub newcomers: Vec<NewcomerRow>,
@@ -230,8 +237,10 @@ fn row(method: &MethodLog, run: &RunStarted) -> Row {
         kept_by_test: kept_round.is_some() && run.split == "test",
         worse_than_alone: None,
         guard: last.and_then(|evaluation| evaluation.guard.clone()),
+        attacked: Attacked::of(run, last),
         standing: Standings::default(),
         further: further(method, run, [best_gm, best_pm].map(|best| best.map(|(round, _)| round))),
+        privacy: method.rounds.values().rev().find_map(|round| round.privacy),
         newcomers: method.newcomers.iter().map(|found| NewcomerRow::new(found, metric)).collect(),
     }
 }

@@ -60,6 +60,7 @@ impl Aggregator<'_> {
         let Some(first) = arrivals.next() else { return Ok(()) };
         let method = &*self.method.method;
         let now = method.broadcast(server)?;
+        let reference = method.broadcast_vectors(&now)?;
         let mut parcels = std::iter::once(first)
             .chain(arrivals)
             .map(|arrival| self.accept(round, arrival?, &now, older));
@@ -68,6 +69,7 @@ impl Aggregator<'_> {
             rng: Rng::new(self.seed, Stream::Server, round, 0),
             round: round as usize,
             clients: self.rules.clients,
+            reference: &reference,
             combine: self.combine,
         };
         method.aggregate(server, &mut parcels, &mut central)?;

@@ -11,10 +11,12 @@
 
 mod adaptation;
 mod insight;
+mod privacy;
 mod score;
 
 pub use adaptation::{Adapted, Approach};
 pub use insight::{ClientSpectra, Detailed, Division, Errors, LayerSpectrum, Reliability, Spectra};
+pub use privacy::{NoiseSource, Place, Spent};
 pub use score::{Candidate, Evaluated, Guarded, PersonalScore, Score, finite};
 
 pub use formant_numerics::{Measures, Metric};
@@ -148,6 +150,10 @@ pub enum Event {
         /// When, by the virtual clock, in seconds.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         clock: Option<f64>,
+        /// What all rounds up to this one may have revealed; absent without `[privacy]`, and where nothing is
+        /// uploaded.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        privacy: Option<Spent>,
     },
     /// Both models were scored.
     Evaluated(Evaluated),
@@ -289,6 +295,9 @@ pub struct RunStarted {
     /// Who holds what; absent where nobody knows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub division: Option<Division>,
+    /// Who attacks the simulation, and how; absent if nobody does.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub attacks: Vec<AttackInfo>,
     /// What computes, if not Formant's own engine: bits are promised per engine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub engine: Option<String>,
@@ -314,6 +323,17 @@ impl Side {
     pub fn is_simulation(&self) -> bool {
         *self == Self::Simulation
     }
+}
+
+/// Some clients of a simulation that attack it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AttackInfo {
+    /// What they do, in the word of an experiment.
+    pub kind: String,
+    /// Who, ascending.
+    pub clients: Vec<usize>,
+    /// The first round in which they do it.
+    pub from: usize,
 }
 
 /// How much data a client holds.
@@ -363,6 +383,7 @@ mod tests {
             gm: Some(gm.clone()),
             gm_candidates: vec![Candidate { name: "b".into(), score: gm }],
             pm,
+            attackers: None,
             guard: None,
             seconds: 0.0,
             clock: None,

@@ -2,7 +2,9 @@
 
 mod adaptation;
 mod aggregator;
+mod attack;
 mod checkpoint;
+mod combine;
 mod error;
 pub mod event;
 mod event_log;
@@ -14,6 +16,7 @@ mod keep;
 mod memory;
 mod pace;
 mod plan;
+mod privacy;
 mod profile;
 mod progress;
 pub mod quantity;
@@ -28,7 +31,9 @@ mod work;
 
 pub use adaptation::Legacy;
 pub use aggregator::{Aggregator, Arrival, OlderBroadcasts};
+pub use attack::{Attack, AttackKind, Attacks, drawn};
 pub use checkpoint::{CHECKPOINT_FILE, Checkpoint};
+pub use combine::{Combination, Rule, krum_fault};
 pub use error::RuntimeError;
 pub use event_log::{EVENTS_FILE, LogMark, Tail};
 pub use forecast::{Forecast, Parts};
@@ -37,6 +42,7 @@ pub use keep::{Keep, Kept};
 pub use memory::{Footprint, Load, available};
 pub use pace::{Pace, Pacer, median_client};
 pub use plan::{Evaluation, MethodPlan, PhasePlan, RunPlan, Scored, Task};
+pub use privacy::{Ledger, Privacy, PrivateMean};
 pub use profile::{Equipment, Profile, Way};
 pub use progress::{MethodWork, Position, Progress, Stage, Workload};
 pub use rate::{Curve, RateSchedule};

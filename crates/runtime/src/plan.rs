@@ -1,7 +1,7 @@
 //! A run, fully decided: what the simulator executes.
 
 use crate::event::RunStarted;
-use crate::{Aggregator, Desk, Guard, Keep, Profile, RateSchedule};
+use crate::{Aggregator, Attacks, Desk, Guard, Keep, Privacy, Profile, RateSchedule};
 use formant_data::{ClientData, Federation};
 use formant_federation::{Personal, Protocol};
 use formant_methods::{Combine, ErasedMethod, Moment, PhaseSettings};
@@ -22,6 +22,10 @@ pub struct RunPlan {
     pub methods: Vec<MethodPlan>,
     /// How the server combines uploads.
     pub combine: Arc<dyn Combine>,
+    /// What uploads may reveal of their clients; without it, as much as they do.
+    pub privacy: Option<Privacy>,
+    /// Who attacks, and how.
+    pub attacks: Attacks,
     /// Keys all randomness.
     pub seed: u64,
     /// Rounds per method.
@@ -88,6 +92,8 @@ pub struct Task {
     pub rules: Protocol,
     /// How the server combines uploads.
     pub combine: Arc<dyn Combine>,
+    /// What uploads may reveal of their clients; without it, as much as they do.
+    pub privacy: Option<Privacy>,
     /// Keys all randomness.
     pub seed: u64,
     /// Rounds until the end.
@@ -114,6 +120,8 @@ impl Task {
             rounds: self.rounds,
             client,
             plan: &self.method,
+            privacy: self.privacy.filter(Privacy::is_local),
+            misled: None,
             pulse: Pulse::NONE,
         }
     }

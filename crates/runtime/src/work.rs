@@ -2,7 +2,7 @@
 
 use crate::event::Phase;
 use crate::guard::Blender;
-use crate::{MethodPlan, PhasePlan, RunPlan, RuntimeError};
+use crate::{MethodPlan, PhasePlan, Privacy, RunPlan, RuntimeError};
 use formant_methods::{Hints, Loan, Local, MethodError, Moment, Value};
 use formant_numerics::{
     Detail, Engine, Meter, Model, Network, NumericsError, Patience, Pulse, Rng, Samples, Stream,
@@ -76,6 +76,10 @@ pub struct Desk<'a> {
     pub client: usize,
     /// The method and its settings.
     pub plan: &'a MethodPlan,
+    /// What the client does to its uploads so that they reveal little of it, if anything.
+    pub privacy: Option<Privacy>,
+    /// Who it is in a simulation that is attacked, for an attacker.
+    pub misled: Option<&'a RunPlan>,
     /// Who waits for its phases. One that is stopped is an error, [`MethodError::Stopped`], and leaves a
     /// state of which nothing may be used.
     pub pulse: Pulse<'a>,
@@ -101,6 +105,8 @@ impl RunPlan {
             rounds: self.rounds,
             client,
             plan: method,
+            privacy: self.privacy.filter(Privacy::is_local),
+            misled: self.attacks.has(client).then_some(self),
             pulse: Pulse::NONE,
         }
     }
@@ -124,13 +130,18 @@ impl Desk<'_> {
                 method.train_shared(state, got, local)
             })?;
         // What a server would refuse is a failure of this client, here as over the network.
-        let upload = upload.filter(|upload| {
+        let mut upload = upload.filter(|upload| {
             let checked = method.check_upload(self.client, upload, got, self.network);
             record.error = checked.err().map(|fault| fault.to_string());
             record.error.is_none()
         });
-        if upload.is_none() {
-            *state = method.decode_client(&hand.before)?;
+        match (&mut upload, self.privacy) {
+            (None, _) => *state = method.decode_client(&hand.before)?,
+            // Nobody but this function has seen it yet.
+            (Some(upload), Some(privacy)) => {
+                privacy.hide(self.seed, round, self.client, method, upload, got)?;
+            }
+            (Some(_), None) => {}
         }
         Ok((upload, record))
     }
@@ -199,8 +210,10 @@ impl Desk<'_> {
     fn loan<'w>(&'w self, stream: Stream, plan: &PhasePlan, lasting: Lasting<'w>) -> Loan<'w> {
         let Lasting { round, patience } = lasting;
         let at = Moment { round, rounds: self.rounds };
+        let shared = stream == Stream::SharedPhase;
+        let misled = self.misled.filter(|_| shared).and_then(|run| run.misled(self.client, round));
         Loan {
-            samples: self.samples,
+            samples: misled.unwrap_or(self.samples),
             train: self.train,
             rng: Rng::new(self.seed, stream, round as u64, self.client as u64),
             settings: plan.at(at),

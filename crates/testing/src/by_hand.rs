@@ -1,7 +1,7 @@
 //! A federation on foot: the round as the paper has it, one client after the other, everything in
 //! memory. What the simulator does with threads, files and checkpoints must come out the same.
 
-use formant_methods::{Central, Loan, Local, Moment, Parcel, Value, WeightedAverage};
+use formant_methods::{Central, Loan, Local, Moment, Parcel, Value};
 use formant_numerics::{Model, Patience, Rng, Stream, Worker};
 use formant_runtime::{MethodPlan, PhasePlan, RunPlan};
 use xxhash_rust::xxh3::Xxh3;
@@ -99,8 +99,9 @@ impl<'p> ByHand<'p> {
         });
         let rng = Rng::new(self.plan.seed, Stream::Server, self.round as u64, 0);
         let (network, clients) = (self.plan.engine.network(), self.clients.len());
-        let combine = &WeightedAverage;
-        let mut central = Central { network, rng, round: self.round, clients, combine };
+        let reference = &*method.broadcast_vectors(&self.broadcast).unwrap();
+        let combine = &*self.plan.combine;
+        let mut central = Central { network, rng, round: self.round, clients, reference, combine };
         method.aggregate(&mut self.server, &mut parcels, &mut central).unwrap();
     }
 

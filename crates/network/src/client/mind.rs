@@ -17,7 +17,7 @@ use formant_federation::{Role, Session, SessionAction, SessionEvent, Until};
 use formant_methods::{Value, Zoo};
 use formant_runtime::event::{Event as Line, Phase};
 use formant_runtime::files::{self, Named};
-use formant_runtime::{MethodPlan, Recorder, RuntimeError};
+use formant_runtime::{MethodPlan, Privacy, Recorder, RuntimeError};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender};
@@ -147,6 +147,10 @@ impl Mind {
             samples = assignment.samples(),
             "the run begins, or goes on"
         );
+        if let Some(privacy) = task.privacy.filter(Privacy::is_local) {
+            let Privacy { clip, noise_multiplier, .. } = privacy;
+            info!(clip, noise_multiplier, "uploads leave with noise of the operating system's");
+        }
         let before = manifest.seconds;
         let trainer = Trainer::start(assignment.clone(), notices);
         let (client, folder) = (terms.client, vault.folder.clone());

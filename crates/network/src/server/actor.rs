@@ -1,7 +1,7 @@
 //! The one thread that owns the run: it drives the round protocol, makes every step durable, and only
 //! then lets anybody know.
 
-use super::aggregation::{self, Aggregation};
+use super::aggregation::{self, Aggregation, Committed};
 use super::core::Core;
 use super::presence::Present;
 use super::refusals::Refusals;
@@ -13,8 +13,8 @@ use crate::journal;
 use crate::wire::{proto, role_to_wire};
 use formant_federation::{Action, Event, Refusal, Time, Verdict};
 use formant_methods::Value;
-use formant_runtime::Recorder;
 use formant_runtime::event::{self, Event as Line};
+use formant_runtime::{Ledger, Recorder};
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -94,6 +94,10 @@ pub(crate) struct Actor {
     pub(super) content: HashSet<usize>,
     /// Uploads that have been aggregated, to be removed once that is durable.
     pub(super) spent: Vec<(usize, u64)>,
+    /// An aggregation that waits until it is durable.
+    pub(super) waiting: Option<std::sync::mpsc::Sender<Committed>>,
+    /// What uploads have revealed so far, if that is counted.
+    pub(super) ledger: Option<Ledger>,
     pub(super) started: Instant,
     pub(super) before: f64,
     pub(super) over: watch::Sender<Over>,
@@ -132,6 +136,8 @@ impl Actor {
         let bytes = manifest.server.read(&vault.states())?;
         let server = core.wiring.method().method.decode_server(&bytes)?;
         let journal = journal::open(&vault.folder, manifest.log)?;
+        let task = &core.wiring.task;
+        let ledger = task.privacy.and_then(|p| p.ledger(&*task.method.method, &task.rules));
         Ok(Self {
             before: manifest.seconds,
             core,
@@ -144,6 +150,8 @@ impl Actor {
             present: BTreeMap::new(),
             content: HashSet::new(),
             spent: Vec::new(),
+            waiting: None,
+            ledger,
             started: Instant::now(),
             over,
         })
@@ -190,6 +198,10 @@ impl Actor {
         if changed {
             self.commit()?;
             self.vault.tidy(&self.manifest, &std::mem::take(&mut self.spent))?;
+            if let Some(waiting) = self.waiting.take() {
+                // One that has gone needs no answer.
+                let _ = waiting.send(Committed);
+            }
         }
         for Outcome { actions, reply } in outcomes {
             if let Some((reply, told)) = reply {
@@ -285,7 +297,9 @@ impl Actor {
             }
             Message::Status { reply } => {
                 let present = self.present.keys().copied();
-                let status = Status::of(&self.core, &self.manifest, present, self.seconds());
+                let (seconds, done) = (self.seconds(), self.manifest.aggregations());
+                let privacy = self.ledger.as_mut().map(|ledger| ledger.spent(done));
+                let status = Status::of(&self.core, &self.manifest, present, seconds, privacy);
                 let _ = reply.send(status);
                 return Ok(false);
             }

@@ -1,5 +1,11 @@
 //! One aggregation: uploads are read from disk one at a time, in client order, and what comes out is
 //! synced before anybody hears of it.
+//!
+//! With differential privacy at the server an aggregation draws noise that nobody can draw again. One that a
+//! crash interrupts is made anew with other noise, so nothing of it may have been seen: two noisy models
+//! of one round would reveal more than one does, and no ledger counts them. Broadcasts, scores and the log's
+//! lines leave with the commit that names the state they are of; the file of the generic model waits for it
+//! too. What an interrupted aggregation leaves in `states/` is named by no manifest, and swept at the start.
 
 use super::actor::Message;
 use super::core::Core;
@@ -15,6 +21,7 @@ use formant_runtime::files::Named;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::mpsc::{self, Sender};
 use std::time::Instant;
 
 /// What is to be aggregated.
@@ -35,9 +42,14 @@ pub(crate) struct Aggregation {
     pub(crate) round: u64,
     pub(crate) server: Value,
     pub(crate) uploads: Vec<(usize, u64)>,
+    /// Who is told that it is durable and counts.
+    pub(crate) committed: Sender<Committed>,
     /// The synced files, or why the method cannot go on.
     pub(crate) outcome: Result<Done, String>,
 }
+
+/// An aggregation is durable: whatever happens, it is not made again.
+pub(crate) struct Committed;
 
 /// An aggregation that succeeded.
 pub(crate) struct Done {
@@ -54,7 +66,8 @@ impl Job {
         let round = self.round;
         let is_last = round as usize == task.rounds;
         let is_scored = is_last || (round as usize).is_multiple_of(task.evaluation.every);
-        let result = self.aggregate(server, is_last);
+        let (committed, commit) = mpsc::channel();
+        let result = self.aggregate(server, is_last, committed);
         let later = match &result {
             Ok(Aggregation { server, outcome: Ok(_), .. }) if !is_last => {
                 let model = task.method.method.global_model(server);
@@ -63,6 +76,9 @@ impl Job {
             _ => None,
         };
         let _ = self.core.actor.send(Message::Aggregated(Box::new(result)));
+        if later.is_none() || commit.recv().is_err() {
+            return;
+        }
         if let Some(model) = &later
             && let Err(error) = self.core.keep_generic(round, model)
         {
@@ -78,7 +94,12 @@ impl Job {
         }
     }
 
-    fn aggregate(&self, mut server: Value, is_last: bool) -> Result<Aggregation, NetworkError> {
+    fn aggregate(
+        &self,
+        mut server: Value,
+        is_last: bool,
+        committed: Sender<Committed>,
+    ) -> Result<Aggregation, NetworkError> {
         let started = Instant::now();
         let (round, uploads) = (self.round, self.uploads.clone());
         match self.sum(&mut server) {
@@ -86,7 +107,7 @@ impl Job {
             // What a server trains can diverge as well.
             Err(MethodError::Numerics(error)) => {
                 let outcome = Err(error.to_string());
-                return Ok(Aggregation { round, server, uploads, outcome });
+                return Ok(Aggregation { round, server, uploads, committed, outcome });
             }
             Err(error) => return Err(error.into()),
         }
@@ -95,7 +116,8 @@ impl Job {
         let seconds = started.elapsed().as_secs_f64();
         let model = if is_last { wiring.method().method.global_model(&server)? } else { None };
         let score = model.and_then(|model| self.score(&model));
-        Ok(Aggregation { round, server, uploads, outcome: Ok(Done { kept, seconds, score }) })
+        let outcome = Ok(Done { kept, seconds, score });
+        Ok(Aggregation { round, server, uploads, committed, outcome })
     }
 
     fn sum(&self, server: &mut Value) -> Result<(), MethodError> {
@@ -103,7 +125,10 @@ impl Job {
         let mut arrivals = self.uploads.iter().map(|&(client, answered)| {
             let kept = read_kept(&self.core, &self.received, client, answered);
             let (header, message) = kept.map_err(storage)?;
-            Ok(Arrival { client, answered, samples: header.samples as f64, message })
+            let known = self.core.wiring.settings.samples[client];
+            // Where the operator knows it, nobody's word is taken.
+            let samples = known.unwrap_or(header.samples) as f64;
+            Ok(Arrival { client, answered, samples, message })
         });
         let older = |round| self.broadcast(round).map(Arc::new).map_err(storage);
         let aggregator = self.core.wiring.task.aggregator();

@@ -89,7 +89,7 @@ impl Actor {
         &mut self,
         aggregation: Result<Aggregation, NetworkError>,
     ) -> Result<Vec<Action>, NetworkError> {
-        let Aggregation { round, server, uploads, outcome } = aggregation?;
+        let Aggregation { round, server, uploads, outcome, committed } = aggregation?;
         let done = match outcome {
             Ok(done) => done,
             Err(why) => {
@@ -108,6 +108,7 @@ impl Actor {
             seconds,
             broadcast_bytes: self.manifest.broadcast_bytes,
             clock: None,
+            privacy: self.ledger.as_mut().map(|ledger| ledger.spent(round)),
         })?;
         if let Some((score, seconds)) = done.score {
             self.scored(round, score, seconds)?;
@@ -121,6 +122,7 @@ impl Actor {
         self.manifest.broadcasts.retain(|round, _| needed.contains(round));
         self.core.shelve(&self.manifest.broadcasts);
         self.spent = uploads;
+        self.waiting = Some(committed);
         Ok(actions)
     }
 
@@ -155,6 +157,7 @@ impl Actor {
             gm_candidates: Vec::new(),
             // Personal models never leave their clients, and neither do their scores.
             pm: None,
+            attackers: None,
             guard: None,
             seconds,
             clock: None,
@@ -207,6 +210,8 @@ impl Actor {
         if self.manifest.end.is_some() {
             return Ok(());
         }
+        // Nobody may see a model that a crash could still make again with other noise.
+        self.commit()?;
         let Some(server) = &self.server else { return Ok(()) };
         let fingerprint = fingerprint(&server.encode()?);
         let method = &*self.core.wiring.method().method;

@@ -2,6 +2,7 @@
 
 use super::core::Core;
 use super::vault::{End, Manifest};
+use formant_runtime::event::Spent;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering::Relaxed;
@@ -35,6 +36,9 @@ pub struct Status {
     pub received_bytes: u64,
     /// Bytes sent since this process began.
     pub sent_bytes: u64,
+    /// What the models so far may have revealed of a client; absent without `[privacy]`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub privacy: Option<Spent>,
     /// How the run ended, if it has.
     pub end: Option<End>,
 }
@@ -56,6 +60,7 @@ impl Status {
         manifest: &Manifest,
         present: impl Iterator<Item = usize>,
         seconds: f64,
+        privacy: Option<Spent>,
     ) -> Self {
         let header = &core.wiring.header;
         let names = core.wiring.settings.clients.iter();
@@ -82,6 +87,7 @@ impl Status {
             refused: core.metrics.refused(),
             received_bytes: core.metrics.traffic.received.load(Relaxed),
             sent_bytes: core.metrics.traffic.sent.load(Relaxed),
+            privacy,
             end: manifest.end.clone(),
         }
     }

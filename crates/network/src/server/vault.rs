@@ -59,6 +59,13 @@ pub(crate) struct Manifest {
     pub(crate) end: Option<End>,
 }
 
+impl Manifest {
+    /// Aggregations that are done: the newest broadcast opens the round after the last one.
+    pub(crate) fn aggregations(&self) -> u64 {
+        self.broadcasts.keys().next_back().map_or(0, |opens| opens.saturating_sub(1))
+    }
+}
+
 /// How a run ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct End {

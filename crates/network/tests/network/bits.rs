@@ -2,6 +2,8 @@
 
 use crate::house::{House, never, within};
 use formant_network::client::{JoinOptions, join};
+use formant_runtime::{Attack, AttackKind, Attacks, Combination, Rule};
+use std::sync::Arc;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn ten_clients_over_sockets_give_the_bits_of_the_simulator() {
@@ -158,4 +160,70 @@ async fn the_buffered_schedule_aggregates_what_is_there() {
     house.table.insert("rounds".into(), 5.into());
     let (end, summaries) = house.run().await;
     assert_eq!((end.rounds, end.stopped, summaries.len()), (5, None, 4));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn robust_ways_to_combine_give_the_bits_of_the_simulator() {
+    for (rule, method) in [
+        ("clipped", "ditto"),
+        ("median", "fedavg"),
+        ("trimmed-mean", "feddyn"),
+        ("krum", "scd"),
+        ("geometric-median", "fedrod"),
+    ] {
+        let mut house = House::new(5, method, "");
+        let mean = house.simulated();
+        std::fs::remove_dir_all(house.folder.path().join("simulated")).unwrap();
+        house.set("federation", "combine", rule);
+        let (end, _) = house.run().await;
+        assert_eq!((end.rounds, end.stopped), (3, None), "{rule}");
+        let robust = house.simulated();
+        assert_eq!(house.fingerprint(), robust, "{rule}");
+        assert_ne!(robust, mean, "{rule}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_operator_knows_of_samples_counts_and_nobody_outvotes_all_others() {
+    // One client counts for a hundred thousand samples, whatever it says that it has, and another for one.
+    let house = House::new(4, "fedavg", "samples = { client-000 = 100000, client-002 = 1 }");
+    let (end, _) = house.run().await;
+    assert_eq!((end.rounds, end.stopped), (3, None));
+    let simulated = |max_share: f64| {
+        let mut plan = house.settings().0.plan().unwrap();
+        let claim = |client, samples| Attack {
+            kind: AttackKind::None,
+            clients: vec![client],
+            samples: Some(samples),
+            from: 1,
+        };
+        let dataset = &plan.federation.dataset;
+        let claims = vec![claim(0, 100_000), claim(2, 1)];
+        plan.attacks = Attacks::new(claims, &dataset.train, dataset.classes);
+        plan.combine = Arc::new(Combination { rule: Rule::Mean, max_share, memory: 1 << 20 });
+        house.simulated_by(&plan)
+    };
+    assert_eq!(house.fingerprint(), simulated(0.5));
+    assert_ne!(house.fingerprint(), simulated(1.0), "the limit is felt");
+    assert_ne!(house.fingerprint(), house.simulated(), "its word would be another");
+}
+
+#[test]
+fn samples_that_nobody_can_have_are_refused() {
+    let parse = |samples: &str| {
+        let mut table = House::new(2, "fedavg", "").table;
+        let server = table["server"].as_table_mut().unwrap();
+        server.extend(samples.parse::<toml::Table>().unwrap());
+        let parsed =
+            formant_network::ServerSettings::parse(&table, &formant_methods::Zoo::standard());
+        parsed.map(drop).unwrap_err().to_string()
+    };
+    for (samples, expected) in [
+        ("samples = 7", "`server.samples = 7`"),
+        ("samples = { client-000 = 0 }", "`server.samples.client-000 = 0`"),
+        ("samples = { client-00 = 5 }", "server.samples.client-00"),
+    ] {
+        let error = parse(samples);
+        assert!(error.contains(expected) && error.contains("\nhint: "), "{error}");
+    }
 }

@@ -8,7 +8,7 @@ use formant_network::client::{Identity, JoinOptions, Source, Summary, join};
 use formant_network::server::{End, RunningServer, Trust};
 use formant_numerics::{Rng, Stream};
 use formant_runtime::event::Event;
-use formant_runtime::{EVENTS_FILE, Quiet, sim};
+use formant_runtime::{EVENTS_FILE, Quiet, RunPlan, sim};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -128,10 +128,14 @@ impl House {
 
     /// The fingerprint that the simulator computes for the same experiment.
     pub(crate) fn simulated(&self) -> String {
-        let (experiment, _) = self.settings();
-        let plan = experiment.plan().unwrap();
+        self.simulated_by(&self.settings().0.plan().unwrap())
+    }
+
+    /// The same for a plan that something is changed in.
+    pub(crate) fn simulated_by(&self, plan: &RunPlan) -> String {
         let run_dir = self.folder.path().join("simulated");
-        sim::run(&plan, &run_dir, &Quiet, &AtomicBool::new(false)).unwrap();
+        let _ = std::fs::remove_dir_all(&run_dir);
+        sim::run(plan, &run_dir, &Quiet, &AtomicBool::new(false)).unwrap();
         let log = std::fs::read_to_string(run_dir.join(EVENTS_FILE)).unwrap();
         let finished = log.lines().find_map(|line| match serde_json::from_str(line).unwrap() {
             Event::MethodFinished { fingerprint, .. } => fingerprint,

@@ -7,5 +7,6 @@ mod digits;
 mod house;
 mod lines;
 mod models;
+mod privacy;
 mod records;
 mod trust;

@@ -8,6 +8,7 @@ use serde::{Deserialize, Deserializer};
 use std::collections::BTreeMap;
 
 use super::{Evaluation, Further};
+use crate::attacked::attacks;
 
 /// An `evaluated` event in which every figure may be `null`. Those of a model may be
 /// missing together, but not one by one.
@@ -21,6 +22,8 @@ pub(super) struct LooseEvaluated {
     gm_candidates: Vec<LooseCandidate>,
     #[serde(default)]
     pm: Option<LoosePersonalScore>,
+    #[serde(default)]
+    attackers: Option<LoosePersonalScore>,
     #[serde(default)]
     guard: Option<Guarded>,
     seconds: f64,
@@ -79,11 +82,11 @@ impl LooseEvaluated {
     /// The run's first line tells a client that diverged from one that has nothing to be scored on, and
     /// which metric comes first.
     pub(super) fn evaluation(self, run: &RunStarted) -> Evaluation {
-        let (clients, metric) = (&run.clients, run.metrics.first());
-        let Self { gm, gm_candidates, pm, guard, seconds, clock, .. } = self;
+        let metric = run.metrics.first();
+        let Self { gm, gm_candidates, pm, attackers, guard, seconds, clock, .. } = self;
         let generic_diverged =
             gm.as_ref().is_some_and(|gm| gm.accuracy.is_none() || gm.loss.is_none());
-        let personal_diverged = pm.as_ref().is_some_and(|pm| pm.has_diverged(clients));
+        let personal_diverged = pm.as_ref().is_some_and(|pm| pm.has_diverged(run));
         let others = run.metrics.iter().filter(|other| *other != metric).map(|other| {
             let personal = pm.as_ref().and_then(|pm| pm.by(other));
             let figures = Further {
@@ -106,6 +109,7 @@ impl LooseEvaluated {
             worst_decile: pm.and_then(|pm| pm.worst_decile),
             per_client: pm.map(|pm| pm.per_client.clone()).unwrap_or_default(),
             further,
+            attackers: attackers.and_then(|pm| pm.by(metric)?.weighted),
             guard,
             seconds,
             clock,
@@ -115,9 +119,12 @@ impl LooseEvaluated {
 
 impl LoosePersonalScore {
     /// Whether a figure is missing that a client's samples should have given.
-    fn has_diverged(&self, clients: &[Option<ClientSize>]) -> bool {
+    fn has_diverged(&self, run: &RunStarted) -> bool {
+        let clients = &run.clients;
         let has_samples = |size: &Option<ClientSize>| size.is_some_and(|size| size.test > 0);
-        let scored = |client: usize| clients.get(client).is_none_or(has_samples);
+        // What an attacker has is told apart.
+        let scored =
+            |client: usize| clients.get(client).is_none_or(has_samples) && !attacks(run, client);
         let mut scores = self.per_client.iter().enumerate();
         let nobody_scored = !clients.is_empty() && !clients.iter().any(has_samples);
         let means = [self.weighted, self.mean, self.worst_decile];

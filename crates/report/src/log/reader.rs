@@ -336,11 +336,12 @@ impl Reading {
                 let failure = Failure { round, client, phase, error };
                 self.round(line, &method, round)?.failures.push(failure);
             }
-            Event::RoundFinished { method, round, seconds, broadcast_bytes, clock } => {
+            Event::RoundFinished { method, round, seconds, broadcast_bytes, clock, privacy } => {
                 let round = self.round(line, &method, round)?;
                 round.seconds = Some(seconds);
                 round.broadcast_bytes = Some(broadcast_bytes);
                 round.clock = clock;
+                round.privacy = privacy;
             }
             Event::Spectra(spectra) => {
                 let method = self.method(line, &spectra.method)?;

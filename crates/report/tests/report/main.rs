@@ -11,6 +11,7 @@ mod exports;
 mod frame;
 mod insights;
 mod pages;
+mod privacy;
 mod reading;
 mod results;
 mod significance;

@@ -43,6 +43,7 @@ pub(crate) fn started(methods: Vec<MethodInfo>, clients: usize, rounds: usize) -
         clients: (0..clients).map(|id| Some(ClientSize { train: 100 + id, test: 20 })).collect(),
         names: Vec::new(),
         side: Side::default(),
+        attacks: Vec::new(),
         division: None,
         engine: None,
         methods,
@@ -52,6 +53,7 @@ pub(crate) fn started(methods: Vec<MethodInfo>, clients: usize, rounds: usize) -
 pub(crate) fn evaluated(method: &str, round: usize, gm: f64, pm: f64, clients: usize) -> Event {
     Event::Evaluated(Evaluated {
         clock: None,
+        attackers: None,
         guard: None,
         method: method.to_owned(),
         round,
@@ -92,6 +94,7 @@ pub(crate) fn round(method: &str, round: usize, clients: usize, loss: Option<f64
     }
     let method = method.to_owned();
     events.push(Event::RoundFinished {
+        privacy: None,
         method,
         round,
         seconds: 2.0,

@@ -23,6 +23,9 @@ pub struct Evaluated {
     /// client has samples for it.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "scored")]
     pub pm: Option<PersonalScore>,
+    /// Those of a simulation's attackers, who are not counted in `pm`; absent if there are none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attackers: Option<PersonalScore>,
     /// What clients serve as their personal models, which is what `pm` is of; absent if nobody had a choice.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub guard: Option<Guarded>,

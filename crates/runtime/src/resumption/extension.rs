@@ -36,6 +36,13 @@ pub(super) fn check(
                           given up are gone";
             return refuse(change.into(), LONGER);
         }
+        if before.config.get("privacy").is_some_and(|keys| keys.get("target_epsilon").is_some()) {
+            let change = format!(
+                "privacy.target_epsilon was what its {} rounds might spend together, and they have",
+                before.rounds
+            );
+            return refuse(change, LONGER);
+        }
         for (method, ended) in plan.methods.iter().zip(&checkpoint.ended) {
             let label = &method.label;
             match ended {

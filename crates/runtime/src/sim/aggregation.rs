@@ -5,6 +5,7 @@
 //! its turn.
 
 use super::Course;
+use super::attackers::Conspiracy;
 use super::broadcasts::Broadcasts;
 use crate::store::ServerStore;
 use crate::{Arrival, RuntimeError};
@@ -34,14 +35,18 @@ impl Course<'_> {
         Arrival { client, answered, samples, message }
     }
 
-    /// Aggregates a round's uploads, which come in client order.
+    /// Aggregates a round's uploads, which come in client order, as attackers send them.
     pub(super) fn aggregate(
         &self,
         round: u64,
         server: &mut Value,
         arrivals: &mut dyn Iterator<Item = Result<Arrival, RuntimeError>>,
         history: History<'_>,
+        conspiracy: &Conspiracy,
     ) -> Result<(), RuntimeError> {
+        let arrivals = arrivals.filter_map(|arrival| {
+            arrival.and_then(|arrival| self.deceive(arrival, history, conspiracy)).transpose()
+        });
         // A method knows only its own errors; what else goes wrong is told as it was.
         let mut broken = None;
         let mut arrivals = arrivals.map(|arrival| {

@@ -237,12 +237,13 @@ impl Drive<'_> {
     ) -> Result<Milestone, RuntimeError> {
         if self.prepared.take() != Some(round) {
             let (course, waiting) = (self.course, &self.store.uploads);
+            let conspiracy = course.conspire(round, uploads, waiting)?;
             let mut kept = uploads.iter().filter_map(|&(client, answered)| {
                 let upload = waiting.take(Sender { client, round: answered }).transpose()?;
                 Some(upload.map(|upload| course.arrival(client, answered, upload)))
             });
             let history = History { broadcasts: &self.broadcasts, store: self.store };
-            match self.course.aggregate(round, &mut self.server, &mut kept, history) {
+            match course.aggregate(round, &mut self.server, &mut kept, history, &conspiracy) {
                 Err(RuntimeError::Method(MethodError::Numerics(error))) => {
                     return Ok(Milestone::Stopped(failed_aggregation(round, &error)));
                 }
@@ -292,7 +293,9 @@ impl Drive<'_> {
             return Ok(None);
         }
         let round = self.situation.round();
-        let whole = self.course.rules.waits_for_all() && {
+        // Whoever conspires must know all of them first.
+        let conspire = self.course.plan.attacks.collude(round as usize);
+        let whole = self.course.rules.waits_for_all() && !conspire && {
             let shared = jobs.iter().filter(|(_, steps)| {
                 steps.iter().any(|step| (step.phase, step.round) == (Phase::Shared, round))
             });

@@ -81,12 +81,14 @@ impl Course<'_> {
         let held = &self.plan.federation.clients;
         let sizes: Vec<usize> =
             held.iter().map(|data| self.plan.evaluation.scored_samples(data)).collect();
+        let [honest, attackers] = self.plan.attacks.apart(clients);
         let evaluated = Evaluated {
             method: self.method.label.clone(),
             round,
             gm: Score::of(&gm, measures),
             gm_candidates,
-            pm: personal_score(&clients, &sizes, measures),
+            pm: personal_score(&honest, &sizes, measures),
+            attackers: personal_score(&attackers, &sizes, measures),
             guard: Guarded::of(&choices),
             seconds: started.elapsed().as_secs_f64(),
             clock: None,

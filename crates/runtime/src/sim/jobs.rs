@@ -3,6 +3,7 @@
 
 use super::Course;
 use super::aggregation::History;
+use super::attackers::Conspiracy;
 use crate::event::{Event, finite};
 use crate::executor::{Answer, Executor, JobRecord, Jobs, Trained, Wave};
 use crate::recorder::Recorder;
@@ -48,6 +49,7 @@ impl Course<'_> {
         let wave = Wave { jobs, broadcasts: &broadcasts, pulse: self.training_pulse() };
         let mut records = Vec::with_capacity(jobs.len());
         let mut stopped = None;
+        let alone = Conspiracy::default();
         executor.run(&wave, &mut |answers| {
             let mut arrivals = answers.filter_map(|answer| match answer {
                 Ok(Answer { record, upload }) => {
@@ -59,7 +61,7 @@ impl Course<'_> {
             });
             match &mut destination {
                 Destination::Aggregation { round, server } => {
-                    match self.aggregate(*round, server, &mut arrivals, history) {
+                    match self.aggregate(*round, server, &mut arrivals, history, &alone) {
                         // What a server trains can diverge as well, and ends its method and not the
                         // run. All clients finish: where the method ends must not depend on who was
                         // how far.

@@ -7,6 +7,7 @@
 
 mod agenda;
 mod aggregation;
+mod attackers;
 mod broadcasts;
 mod clients;
 mod drive;

@@ -108,6 +108,9 @@ impl Course<'_> {
         recorder: &mut Recorder<'_>,
     ) -> Result<Option<End>, RuntimeError> {
         let mut started = Instant::now();
+        let privacy = self.plan.privacy;
+        let mut ledger =
+            privacy.and_then(|privacy| privacy.ledger(&*self.method.method, &self.rules));
         let mut round = keeper.from.round;
         // A round that a checkpoint has closed is in the log already.
         let mut is_told = keeper.from.is_closed();
@@ -137,6 +140,7 @@ impl Course<'_> {
                     seconds: started.elapsed().as_secs_f64(),
                     broadcast_bytes: drive.broadcasts.bytes(),
                     clock: self.is_timed().then(|| drive.situation.ready().0),
+                    privacy: ledger.as_mut().map(|ledger| ledger.spent(round as u64)),
                 })?;
                 let interrupted = self.is_stopped();
                 // What follows the last round may take long as well.

@@ -19,6 +19,7 @@ mod log;
 mod metrics;
 mod newcomers;
 mod patience;
+mod privacy;
 mod reductions;
 mod resumption;
 mod schedules;

@@ -24,7 +24,7 @@ const LEARNS_WITH: [(&str, &str); 5] = [
 const OPTIONS: &str = "strength_g = 0.2\nstrength_p = 0.1\ntau = 0.3\nband = \"random\"\nteacher = \"received\"\n\
     blend = 0.5\npart = \"body\"\nhead = \"frozen\"\nwarm_up = 0.34\nwarm_up_to = \"received\"";
 
-static ZOO: LazyLock<Zoo> = LazyLock::new(Zoo::standard);
+pub(crate) static ZOO: LazyLock<Zoo> = LazyLock::new(Zoo::standard);
 
 /// Every method with its defaults on both networks, SCD in all its forms and scopes and with a
 /// warm-up that ends in the middle, FedRoD with its hypernetwork, and some methods on augmented samples.

@@ -87,6 +87,7 @@ fn one(events: &mut Vec<Event>, place: usize, info: &MethodInfo, size: Size) {
         let per_client: Vec<_> = (0..size.clients).map(|client| Some(accuracy(client))).collect();
         events.push(Event::Evaluated(Evaluated {
             clock: None,
+            attackers: None,
             guard: None,
             method: label.to_owned(),
             round: done,
