@@ -37,6 +37,7 @@
 
 mod by_hand;
 pub mod contract;
+mod flips;
 mod folder;
 mod problem;
 mod subject;
@@ -44,6 +45,7 @@ mod tripwire;
 
 pub use by_hand::{ByHand, Turn, lend};
 pub use contract::contract;
+pub use flips::{Fell, Flipped, Flips, Whole, copy_all};
 pub use folder::{Fate, Folder, StopAfter, run};
 pub use problem::{
     AUGMENTED, DENSE, DIVERGES, WITH_BUFFERS, experiment, federation, plan,
