@@ -92,21 +92,25 @@ impl Ledger {
         let path = dir.join(file::LEDGER);
         let absent = "name the folder of the authority with --dir, or make an authority with \
                       `formant cert init`";
-        let text = files::read_text(&path, absent)?;
+        Self::parse(&files::read_text(&path, absent)?, &path)
+    }
+
+    /// Reads the text of a list; `path` is what errors call it.
+    pub(crate) fn parse(text: &str, path: &Path) -> Result<Self, IdentityError> {
         let restore = "bring it back from a backup: without it, no certificate can be revoked";
         if text.contains(SEALED) || text.lines().any(|line| line.starts_with("# check ")) {
-            verify_text(&text)
-                .map_err(|broken| IdentityError::unusable(&path, broken.to_string(), restore))?;
+            verify_text(text)
+                .map_err(|broken| IdentityError::unusable(path, broken.to_string(), restore))?;
         }
-        let document: Document = toml::from_str(&text)
-            .map_err(|error| IdentityError::unusable(&path, error.to_string().trim(), restore))?;
+        let document: Document = toml::from_str(text)
+            .map_err(|error| IdentityError::unusable(path, error.to_string().trim(), restore))?;
         let entries = document.certificates;
         if let Some(bad) = entries.iter().find(|entry| entry.serial.to_bytes().is_none()) {
             let found =
                 format!("serial = {:?} is not a hexadecimal number", bad.serial.to_string());
-            return Err(IdentityError::unusable(&path, found, restore));
+            return Err(IdentityError::unusable(path, found, restore));
         }
-        Ok(Self { path, entries })
+        Ok(Self { path: path.into(), entries })
     }
 
     /// The certificates, oldest first.

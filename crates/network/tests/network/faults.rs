@@ -192,7 +192,9 @@ impl Unsynced {
 fn files_in(value: &Value, into: &mut Vec<String>) {
     match value {
         Value::Object(members) => {
-            if let (Some(Value::String(file)), true) = (members.get("file"), members.contains_key("hash")) {
+            if let (Some(Value::String(file)), true) =
+                (members.get("file"), members.contains_key("hash"))
+            {
                 into.push(file.clone());
             }
             members.values().for_each(|value| files_in(value, into));

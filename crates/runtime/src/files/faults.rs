@@ -82,6 +82,7 @@ mod watched {
     struct State {
         made: Vec<Made>,
         failed: bool,
+        mended: bool,
     }
 
     static WATCHES: Mutex<Vec<Arc<Watch>>> = Mutex::new(Vec::new());
@@ -103,6 +104,11 @@ mod watched {
         /// Whether a call has failed.
         pub fn have_failed(&self) -> bool {
             lock(&self.0.state).failed
+        }
+
+        /// From now on nothing fails.
+        pub fn mend(&self) {
+            lock(&self.0.state).mended = true;
         }
 
         /// All calls so far.
@@ -128,6 +134,7 @@ mod watched {
                 Lasting::Once => number == watch.at,
                 Lasting::FromThenOn => number >= watch.at,
             };
+            let fails = fails && !state.mended;
             state.failed |= fails;
             if fails {
                 let what = format!("call {number} was made to fail: {call:?}");
