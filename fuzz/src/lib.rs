@@ -1,10 +1,13 @@
-//! What all targets have in common: one file of a valid example is replaced by the fuzzer's bytes, and
-//! the example is read as a user would. Nothing may panic, and an error names a remedy.
+//! What all targets have in common. For data, one file of a valid example is replaced by the fuzzer's bytes, and the
+//! example is read as a user would; everything else is a function of bytes. Nothing may panic, and an error names a
+//! remedy.
 
 #[path = "../../crates/data/tests/broken/examples.rs"]
 mod examples;
 
 use formant_data::{Dataset, Reading};
+use formant_network::fuzzing;
+use formant_report::RunLog;
 use std::cell::OnceCell;
 use std::path::PathBuf;
 use tempfile::TempDir;
@@ -61,4 +64,23 @@ pub fn seed(target: &str) -> Vec<u8> {
     let (_, name, file) = *TARGETS.iter().find(|(name, ..)| *name == target).unwrap();
     let example = examples::examples().into_iter().find(|e| e.name == name).unwrap();
     example.files.into_iter().find(|(name, _)| name == file).unwrap().1
+}
+
+/// The decoders that are functions of bytes.
+pub fn decoders() -> impl Iterator<Item = &'static str> {
+    fuzzing::TARGETS.iter().map(|target| target.name).chain(["event_log"])
+}
+
+/// Decodes bytes.
+pub fn decode(decoder: &str, bytes: &[u8]) {
+    match fuzzing::TARGETS.iter().find(|target| target.name == decoder) {
+        Some(target) => (target.feed)(bytes),
+        None => drop(RunLog::from_reader("events.jsonl".as_ref(), bytes)),
+    }
+}
+
+/// Some bytes that a decoder accepts, beside those in `seeds/`.
+pub fn accepted(decoder: &str) -> Vec<Vec<u8>> {
+    let target = fuzzing::TARGETS.iter().find(|target| target.name == decoder);
+    target.map_or_else(Vec::new, |target| (target.seeds)())
 }

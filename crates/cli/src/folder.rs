@@ -4,7 +4,8 @@ use crate::output::pasteable;
 use anyhow::{Context, bail};
 use formant_experiment::{Experiment, Override};
 use formant_methods::Zoo;
-use formant_runtime::{Checkpoint, RuntimeError, files};
+use formant_report::RunLog;
+use formant_runtime::{Checkpoint, EVENTS_FILE, RuntimeError, check_experiment, files};
 use formant_study::{Series, series_folders};
 use std::fs::{self, File};
 use std::io::{ErrorKind, Write};
@@ -86,6 +87,10 @@ pub(crate) fn finished_experiment(
             pasteable(run_dir)
         );
     }
+    // A file that was changed since would give figures of another experiment to this run's models.
+    let log = RunLog::skim(&run_dir.join(EVENTS_FILE))?;
+    let now = serde_json::to_value(Experiment::read_table(&path)?)?;
+    check_experiment(&log.started.config, &now, run_dir)?;
     Ok(experiment)
 }
 

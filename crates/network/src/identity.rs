@@ -30,7 +30,7 @@
 //! | `clients/NAME.pem`, `clients/NAME.key` | the same certificate and key for other tools | |
 
 mod authority;
-mod certificate;
+pub(crate) mod certificate;
 mod der;
 mod error;
 mod files;
@@ -40,7 +40,7 @@ mod names;
 mod revocations;
 mod tls;
 mod validity;
-mod x509;
+pub(crate) mod x509;
 
 pub use authority::{Authority, ClientFiles, IssuedClient, IssuedServer};
 pub use certificate::{Serial, peer_name};

@@ -39,6 +39,8 @@
 pub mod client;
 mod codec;
 mod error;
+#[cfg(any(test, feature = "fuzzing"))]
+pub mod fuzzing;
 pub mod identity;
 mod journal;
 pub mod server;

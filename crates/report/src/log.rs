@@ -245,16 +245,16 @@ impl RunLog {
             }
             _ => ReportError::Unreadable { file: file.to_owned(), line: 1, source },
         })?;
-        let length = opened.metadata().map_or(u64::MAX, |metadata| metadata.len());
-        let log = reader::read(file, BufReader::new(opened), depth)?;
-        // Every line has a check, but only the checkpoint knows how many there were.
+        // Every line has a check, but only the checkpoint knows how many there were. It is asked first: a run that
+        // goes on meanwhile makes the log longer.
         let checkpoint = file.parent().and_then(|folder| Checkpoint::read(folder).ok().flatten());
-        match checkpoint.map(|checkpoint| checkpoint.log.bytes) {
-            Some(expected) if length < expected => {
-                Err(ReportError::Cut { file: file.to_owned(), length, expected })
-            }
-            _ => Ok(log),
+        let expected = checkpoint.map_or(0, |checkpoint| checkpoint.log.bytes);
+        let length = opened.metadata().map_or(u64::MAX, |metadata| metadata.len());
+        let log = reader::read(file, BufReader::new(opened), depth, expected)?;
+        if length < expected {
+            return Err(ReportError::Cut { file: file.to_owned(), length, expected });
         }
+        Ok(log)
     }
 
     /// Reads a log from anywhere; `file` is what errors call it.
@@ -266,7 +266,7 @@ impl RunLog {
     /// assert!(matches!(refused, Err(ReportError::Empty { .. })));
     /// ```
     pub fn from_reader(file: &Path, lines: impl BufRead) -> Result<Self, ReportError> {
-        reader::read(file, lines, Depth::All)
+        reader::read(file, lines, Depth::All, 0)
     }
 }
 

@@ -3,6 +3,7 @@
 
 use crate::RuntimeError;
 use crate::event::Event;
+use crate::files::raw;
 use crate::seal::{self, Check};
 use serde::{Deserialize, Serialize};
 use std::fs::{File, OpenOptions};
@@ -59,7 +60,7 @@ impl LogMark {
 #[derive(Debug)]
 pub(crate) struct EventLog {
     path: PathBuf,
-    file: BufWriter<File>,
+    file: BufWriter<Whole>,
     line: Vec<u8>,
     end: LogMark,
 }
@@ -69,15 +70,13 @@ impl EventLog {
     pub(crate) fn open(folder: &Path, from: LogMark) -> Result<Self, RuntimeError> {
         let path = folder.join(EVENTS_FILE);
         let fail = |source| RuntimeError::file("open", &path, source);
-        let mut file = OpenOptions::new()
-            .create(true)
-            .truncate(false)
-            .write(true)
-            .open(&path)
-            .map_err(fail)?;
-        file.set_len(from.bytes).map_err(fail)?;
+        let mut options = OpenOptions::new();
+        options.create(true).truncate(false).write(true);
+        let mut file = raw::open(&options, &path).map_err(fail)?;
+        raw::set_len(&file, &path, from.bytes).map_err(fail)?;
         file.seek(SeekFrom::End(0)).map_err(fail)?;
-        Ok(Self { file: BufWriter::new(file), line: Vec::new(), end: from, path })
+        let file = BufWriter::new(Whole { file, path: path.clone(), is_torn: false });
+        Ok(Self { file, line: Vec::new(), end: from, path })
     }
 
     /// Appends an event; readers see it after a [`EventLog::flush`].
@@ -100,7 +99,7 @@ impl EventLog {
     /// Makes everything so far durable and says where that is.
     pub(crate) fn sync(&mut self) -> Result<LogMark, RuntimeError> {
         self.flush()?;
-        let synced = self.file.get_ref().sync_data();
+        let synced = raw::sync_data(&self.file.get_ref().file, &self.path);
         synced.map_err(|source| RuntimeError::file("write", &self.path, source))?;
         Ok(self.end)
     }
@@ -108,6 +107,30 @@ impl EventLog {
     /// Where the log ends.
     pub(crate) fn end(&self) -> LogMark {
         self.end
+    }
+}
+
+/// The file under the buffer. Once a write has failed there are no others: what follows a torn line would not be
+/// taken for what it is, and a buffer that is dropped tries again.
+#[derive(Debug)]
+struct Whole {
+    file: File,
+    path: PathBuf,
+    is_torn: bool,
+}
+
+impl Write for Whole {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        if self.is_torn {
+            return Err(std::io::Error::other("an earlier write has failed"));
+        }
+        let written = raw::write_all(&mut self.file, &self.path, bytes);
+        self.is_torn = written.is_err();
+        written.map(|()| bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
     }
 }
 

@@ -47,6 +47,6 @@ pub use profile::{Equipment, Profile, Way};
 pub use progress::{MethodWork, Position, Progress, Stage, Workload};
 pub use rate::{Curve, RateSchedule};
 pub use recorder::{Observer, Quiet, Recorder};
-pub use resumption::first_difference;
+pub use resumption::{check_experiment, first_difference};
 pub use store::{Room, Stored};
 pub use work::{Desk, Hand, Lasting, PhaseRecord};

@@ -124,18 +124,11 @@ fn compare(before: &RunStarted, now: &RunStarted, run_dir: &Path) -> Result<(), 
             "go on with the build that began it, or start a new run",
         );
     }
-    let (mut configs, mut headers) = ([Value::Null, Value::Null], [Value::Null, Value::Null]);
+    check_experiment(&before.config, &now.config, run_dir)?;
+    let mut headers = [Value::Null, Value::Null];
     for (i, header) in [before, now].into_iter().enumerate() {
-        configs[i] = header.config.clone();
-        // How the machine is used changes no result.
-        if let Some(sections) = configs[i].as_object_mut() {
-            sections.remove("runtime");
-        }
         headers[i] = serde_json::to_value(RunStarted { config: Value::Null, ..header.clone() })
             .map_err(|error| RuntimeError::file("read", run_dir, error.into()))?;
-    }
-    if let Some(change) = difference(&configs[0], &configs[1]) {
-        return refuse(change, "undo the change in experiment.toml, or start a new run with it");
     }
     match first_difference(&headers[0], &headers[1]) {
         Some(change) => {
@@ -147,6 +140,26 @@ fn compare(before: &RunStarted, now: &RunStarted, run_dir: &Path) -> Result<(), 
             refuse(told(&change), hint)
         }
         None => Ok(()),
+    }
+}
+
+/// Refuses an experiment that is not the one that a run's log speaks of; both as their file has them.
+pub fn check_experiment(before: &Value, now: &Value, run_dir: &Path) -> Result<(), RuntimeError> {
+    let essence = |config: &Value| {
+        let mut config = config.clone();
+        // How the machine is used changes no result.
+        if let Some(sections) = config.as_object_mut() {
+            sections.remove("runtime");
+        }
+        config
+    };
+    match difference(&essence(before), &essence(now)) {
+        None => Ok(()),
+        Some(change) => Err(RuntimeError::Changed {
+            path: run_dir.into(),
+            change,
+            hint: "undo the change in experiment.toml, or start a new run with it",
+        }),
     }
 }
 

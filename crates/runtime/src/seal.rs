@@ -3,7 +3,8 @@
 //! A sealed object ends with one more member, `"check":"<16 hexadecimal digits>"`: the XXH3 of every
 //! byte before it. To other readers it is an ordinary member of an ordinary object. Objects in a row,
 //! such as the lines of a log, are chained: the check of each is seeded with the one before, so that
-//! a line that is missing, repeated or moved is noticed as well.
+//! a line that is missing, repeated or moved is noticed as well. A text whose comments begin with `#`, such as TOML,
+//! is sealed by a last line `# check <16 hexadecimal digits>`.
 //!
 //! This is against accidents, not against forgers: whoever can write a file can seal it.
 
@@ -86,6 +87,36 @@ pub fn verify(sealed: &[u8], before: Check) -> Result<Check, Broken> {
     let object = rest.strip_suffix(KEY).ok_or(Broken::Missing)?;
     let check = Check(xxh3_64_with_seed(object, before.0));
     if check.to_string().as_bytes() == digits { Ok(check) } else { Err(Broken::Wrong) }
+}
+
+/// Opens the last line of a sealed text.
+const LINE: &str = "# check ";
+
+/// Appends its check to a text of whole lines.
+///
+/// ```
+/// use formant_runtime::seal::{Broken, seal_text, verify_text};
+///
+/// let mut text = "rounds = 30\n".to_owned();
+/// seal_text(&mut text);
+/// assert_eq!(verify_text(&text), Ok(()));
+/// assert_eq!(verify_text(&text.replace("30", "31")), Err(Broken::Wrong));
+/// assert_eq!(verify_text("rounds = 30\n"), Err(Broken::Missing));
+/// ```
+pub fn seal_text(text: &mut String) {
+    debug_assert!(text.ends_with('\n'), "no whole lines");
+    let check = Check(xxh3_64_with_seed(text.as_bytes(), 0));
+    text.extend([LINE, &check.to_string(), "\n"]);
+}
+
+/// Whether a sealed text is as it was written.
+pub fn verify_text(sealed: &str) -> Result<(), Broken> {
+    let rest = sealed.strip_suffix('\n').ok_or(Broken::Missing)?;
+    let begin = rest.rfind('\n').map_or(0, |end| end + 1);
+    let (text, line) = rest.split_at(begin);
+    let digits = line.strip_prefix(LINE).ok_or(Broken::Missing)?;
+    let check = Check(xxh3_64_with_seed(text.as_bytes(), 0));
+    if check.to_string() == digits { Ok(()) } else { Err(Broken::Wrong) }
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! The scores of a sweep, kept in its folder: what is there is not run again.
 
 use crate::{Score, StudyError};
+use formant_runtime::seal::{Check, seal, verify};
 use formant_runtime::{RuntimeError, files};
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
@@ -52,22 +53,26 @@ impl Results {
 
     fn append(&self, score: &Score) -> Result<(), StudyError> {
         let fail = |error| RuntimeError::file("write", &self.path, error);
-        let line = serde_json::to_string(score)?;
+        let mut line = serde_json::to_vec(score)?;
+        seal(&mut line, Check::default());
+        line.push(b'\n');
         // Behind a line that a crash has torn, so that the two are not taken for one.
         let torn =
             files::read(&self.path).is_ok_and(|text| text.last().is_some_and(|c| *c != b'\n'));
-        let before = if torn { "\n" } else { "" };
+        if torn {
+            line.insert(0, b'\n');
+        }
         let file = OpenOptions::new().create(true).append(true).open(&self.path);
-        writeln!(file.map_err(fail)?, "{before}{line}").map_err(fail)?;
-        Ok(())
+        Ok(file.and_then(|mut file| file.write_all(&line)).map_err(fail)?)
     }
 }
 
 fn read(path: &Path) -> Result<HashMap<String, Score>, StudyError> {
     let bytes = files::read(path)?;
-    let text = String::from_utf8_lossy(&bytes);
-    // A line torn by a crash is a combination that will run again.
-    let scores = text.lines().filter_map(|line| serde_json::from_str::<Score>(line).ok());
+    // A line that a crash has torn, or that is not as it was written, is a combination that will run again.
+    let whole =
+        bytes.split(|byte| *byte == b'\n').filter(|line| verify(line, Check::default()).is_ok());
+    let scores = whole.filter_map(|line| serde_json::from_slice::<Score>(line).ok());
     Ok(scores.map(|score| (score.key.clone(), score)).collect())
 }
 
@@ -100,5 +105,10 @@ mod tests {
         std::fs::write(&path, &bytes[..bytes.len() - 20]).unwrap();
         let torn = Results::open(folder.path()).unwrap();
         assert!(torn.all(&keys(&["x"])).is_some() && torn.all(&keys(&["y"])).is_none());
+        drop(torn);
+        // A score that somebody, or a disk, has changed is not one of the sweep.
+        std::fs::write(&path, String::from_utf8(bytes).unwrap().replacen("0.5", "0.9", 1)).unwrap();
+        let changed = Results::open(folder.path()).unwrap();
+        assert!(changed.all(&keys(&["x"])).is_none() && changed.all(&keys(&["y"])).is_some());
     }
 }

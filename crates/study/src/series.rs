@@ -9,8 +9,9 @@ use formant_experiment::{Experiment, Override};
 use formant_methods::Zoo;
 use formant_report::RunLog;
 use formant_runtime::files::{self, Synced};
+use formant_runtime::seal::{Broken, Check, seal, verify};
 use formant_runtime::sim::{self, Outcome};
-use formant_runtime::{Checkpoint, EVENTS_FILE, RuntimeError};
+use formant_runtime::{Checkpoint, EVENTS_FILE, RuntimeError, check_experiment};
 use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::io::Write as _;
@@ -98,7 +99,8 @@ struct Manifest {
     seeds: Vec<u64>,
 }
 
-const FORMAT: u32 = 1;
+/// Sealed since the second.
+const FORMAT: u32 = 2;
 
 impl Series {
     /// Builds every run, so that whatever is wrong is refused before anything runs.
@@ -172,7 +174,8 @@ impl Series {
     /// folder, however many start in the same moment.
     pub fn create(&self, folder: &Path) -> Result<(), StudyError> {
         let manifest = Manifest { format: FORMAT, seeds: self.seeds() };
-        let (path, text) = (folder.join(SERIES_FILE), serde_json::to_vec_pretty(&manifest)?);
+        let (path, mut text) = (folder.join(SERIES_FILE), serde_json::to_vec_pretty(&manifest)?);
+        seal(&mut text, Check::default());
         let created = File::create_new(&path).and_then(|mut file| {
             file.write_all(&text)?;
             file.sync_all()
@@ -259,6 +262,10 @@ impl SeedRun {
         stop: &AtomicBool,
     ) -> Result<bool, StudyError> {
         if self.is_finished(folder)? {
+            // The folder's experiment may have changed since, and the other seeds would be another one's.
+            let log = RunLog::skim(&folder.join(EVENTS_FILE))?;
+            let now = serde_json::to_value(self.experiment.to_table())?;
+            check_experiment(&log.started.config, &now, folder)?;
             observer.run_found();
             return Ok(true);
         }
@@ -321,7 +328,11 @@ pub(crate) fn seeds_of(folder: &Path) -> Result<Vec<u64>, StudyError> {
     let damaged = |found: String| StudyError::BadSeries { path: path.clone(), found };
     let manifest: Manifest =
         serde_json::from_slice(&bytes).map_err(|error| damaged(error.to_string()))?;
-    if manifest.format != FORMAT {
+    match verify(&bytes, Check::default()) {
+        Err(Broken::Missing) if manifest.format == 1 => {}
+        checked => drop(checked.map_err(|broken| damaged(broken.to_string()))?),
+    }
+    if !(1..=FORMAT).contains(&manifest.format) {
         return Err(damaged(format!(
             "format {} where this version reads {FORMAT}",
             manifest.format

@@ -7,9 +7,10 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use xxhash_rust::xxh3::xxh3_64;
 
-/// A run folder that outlives its run, and goes with this value.
+/// A run folder that outlives its run, and goes with this value if it is its own.
 pub struct Folder {
-    folder: tempfile::TempDir,
+    path: PathBuf,
+    _own: Option<tempfile::TempDir>,
 }
 
 impl Default for Folder {
@@ -21,12 +22,18 @@ impl Default for Folder {
 impl Folder {
     /// An empty one.
     pub fn new() -> Self {
-        Self { folder: tempfile::tempdir().unwrap() }
+        let own = tempfile::tempdir().unwrap();
+        Self { path: own.path().into(), _own: Some(own) }
+    }
+
+    /// One that is somebody else's.
+    pub fn at(path: &Path) -> Self {
+        Self { path: path.into(), _own: None }
     }
 
     /// Where it is.
     pub fn path(&self) -> &Path {
-        self.folder.path()
+        &self.path
     }
 
     /// A file in it.

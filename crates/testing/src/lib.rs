@@ -37,14 +37,18 @@
 
 mod by_hand;
 pub mod contract;
+mod flips;
 mod folder;
+mod mutations;
 mod problem;
 mod subject;
 mod tripwire;
 
 pub use by_hand::{ByHand, Turn, lend};
 pub use contract::contract;
+pub use flips::{Fell, Flipped, Flips, Whole, copy_all};
 pub use folder::{Fate, Folder, StopAfter, run};
+pub use mutations::mutate;
 pub use problem::{
     AUGMENTED, DENSE, DIVERGES, WITH_BUFFERS, experiment, federation, plan,
     plan_with_a_client_that_diverges, timed,

@@ -10,7 +10,7 @@ mod session;
 mod summary;
 mod training;
 mod transfer;
-mod vault;
+pub(crate) mod vault;
 
 pub use link::Identity;
 pub use summary::Summary;

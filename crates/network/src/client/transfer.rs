@@ -2,6 +2,7 @@
 
 use crate::wire::{NAME_KEY, chunk, hex, is_file, is_whole, proto};
 use bytes::Bytes;
+use formant_runtime::files::faults::{Call, pass};
 use formant_runtime::files::{self, Named, Synced};
 use proto::federation_client::FederationClient;
 use proto::upload_part::Part;
@@ -154,6 +155,7 @@ pub(crate) async fn download(
 
 /// Appends what is missing. False if the server does not have it any more.
 async fn fetch(way: &mut Way, part: &Path, round: u64, total: u64) -> Result<bool, Lost> {
+    pass(Call::Open, part)?;
     let mut file = tokio::fs::OpenOptions::new().create(true).append(true).open(part).await?;
     let mut offset = file.metadata().await?.len();
     if offset > total {
@@ -174,6 +176,7 @@ async fn fetch(way: &mut Way, part: &Path, round: u64, total: u64) -> Result<boo
         if !is_whole(&chunk) || chunk.offset != offset {
             return Err(Lost("a chunk was damaged on the way".into()));
         }
+        pass(Call::Write, part)?;
         file.write_all(&chunk.data).await?;
         // Nothing may be written later, when another connection goes on with the file.
         file.flush().await?;

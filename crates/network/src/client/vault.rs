@@ -140,9 +140,12 @@ impl Manifest {
         self.uploads.retain(|round, _| unconfirmed.contains(round) || Some(*round) == latest);
     }
 
+    fn files(&self) -> impl Iterator<Item = &Named> {
+        self.state.iter().chain(self.broadcasts.values()).chain(self.uploads.values())
+    }
+
     fn named(&self) -> HashSet<String> {
-        let files = self.state.iter().chain(self.broadcasts.values()).chain(self.uploads.values());
-        files.map(|named| named.file.clone()).collect()
+        self.files().map(|named| named.file.clone()).collect()
     }
 }
 
@@ -170,6 +173,10 @@ impl Vault {
         let begun = terms.zip(manifest);
         if let Some((_, manifest)) = &begun {
             vault.sweep(manifest, When::AtStart)?;
+            // All of it, before anybody is called: what is damaged would be offered to the server again and again.
+            for named in manifest.files() {
+                named.read(&vault.states())?;
+            }
         }
         Ok((vault, begun))
     }

@@ -5,6 +5,7 @@
 
 use super::files::{self, Access};
 use super::{IdentityError, Serial, file};
+use formant_runtime::seal::{seal_text, verify_text};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
@@ -75,7 +76,10 @@ struct Document {
 
 const HEADING: &str = "\
 # Every certificate of this authority. `formant cert` writes this file and signs revoked.pem from it.
-# Without it, no certificate can be revoked: keep it together with authority.key.\n\n";
+# Without it, no certificate can be revoked: keep it together with authority.key.\n";
+
+/// Says that the file has a check; those of earlier versions have none.
+const SEALED: &str = "# Its last line is a check of all others, since a changed digit would take a certificate off the list.\n";
 
 impl Ledger {
     /// An empty list for a folder of certificates; nothing is written yet.
@@ -88,17 +92,25 @@ impl Ledger {
         let path = dir.join(file::LEDGER);
         let absent = "name the folder of the authority with --dir, or make an authority with \
                       `formant cert init`";
-        let text = files::read_text(&path, absent)?;
+        Self::parse(&files::read_text(&path, absent)?, &path)
+    }
+
+    /// Reads the text of a list; `path` is what errors call it.
+    pub(crate) fn parse(text: &str, path: &Path) -> Result<Self, IdentityError> {
         let restore = "bring it back from a backup: without it, no certificate can be revoked";
-        let document: Document = toml::from_str(&text)
-            .map_err(|error| IdentityError::unusable(&path, error.to_string().trim(), restore))?;
+        if text.contains(SEALED) || text.lines().any(|line| line.starts_with("# check ")) {
+            verify_text(text)
+                .map_err(|broken| IdentityError::unusable(path, broken.to_string(), restore))?;
+        }
+        let document: Document = toml::from_str(text)
+            .map_err(|error| IdentityError::unusable(path, error.to_string().trim(), restore))?;
         let entries = document.certificates;
         if let Some(bad) = entries.iter().find(|entry| entry.serial.to_bytes().is_none()) {
             let found =
                 format!("serial = {:?} is not a hexadecimal number", bad.serial.to_string());
-            return Err(IdentityError::unusable(&path, found, restore));
+            return Err(IdentityError::unusable(path, found, restore));
         }
-        Ok(Self { path, entries })
+        Ok(Self { path: path.into(), entries })
     }
 
     /// The certificates, oldest first.
@@ -163,7 +175,9 @@ impl Ledger {
         let document = Document { certificates: self.entries.clone() };
         let text = toml::to_string(&document)
             .map_err(|error| IdentityError::crypto("write the list of certificates", error))?;
-        files::write(&self.path, &format!("{HEADING}{text}"), Access::Public)
+        let mut text = format!("{HEADING}{SEALED}\n{text}");
+        seal_text(&mut text);
+        files::write(&self.path, &text, Access::Public)
     }
 }
 
@@ -201,6 +215,26 @@ mod tests {
 
         let message = ledger.revoke("c", now).unwrap_err().to_string();
         assert!(message.contains("no client named \"c\"; it has a, b\nhint: "), "{message}");
+    }
+
+    #[test]
+    fn a_changed_digit_is_noticed_and_a_list_without_a_check_is_read() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join(file::LEDGER);
+        let mut ledger = Ledger::new(dir.path());
+        ledger.add(client("a", &[1])).unwrap();
+        let text = std::fs::read_to_string(&path).unwrap();
+        for at in (0..text.len()).filter(|at| text.as_bytes()[*at].is_ascii_alphanumeric()) {
+            let mut changed = text.clone().into_bytes();
+            changed[at] ^= 1;
+            std::fs::write(&path, changed).unwrap();
+            let message = Ledger::read(dir.path()).unwrap_err().to_string();
+            assert!(message.contains("issued.toml"), "{message}");
+        }
+        let earlier = text.replace(SEALED, "");
+        let end = earlier.rfind("# check").unwrap();
+        std::fs::write(&path, &earlier[..end]).unwrap();
+        assert_eq!(Ledger::read(dir.path()).unwrap(), ledger);
     }
 
     #[test]

@@ -115,9 +115,13 @@ const BUNDLE: &str = "use the file NAME.bundle.pem that `formant cert client NAM
 impl ClientIdentity {
     /// Reads a client's bundle and checks that its parts belong together and are not expired.
     pub fn read(bundle: &Path) -> Result<Self, IdentityError> {
-        let text = files::read(bundle, BUNDLE)?;
+        Self::of(&files::read(bundle, BUNDLE)?, bundle)
+    }
+
+    /// The same from the text of a bundle; `bundle` is what errors call it.
+    pub(crate) fn of(text: &[u8], bundle: &Path) -> Result<Self, IdentityError> {
         let refuse = |found: String| IdentityError::unusable(bundle, found, BUNDLE);
-        let (authority, certificate) = match certificates(bundle, &text, BUNDLE)?.as_slice() {
+        let (authority, certificate) = match certificates(bundle, text, BUNDLE)?.as_slice() {
             [authority, certificate] => (authority.clone(), certificate.clone()),
             other => {
                 let expected = "2: the authority's and the client's own";
@@ -127,7 +131,7 @@ impl ClientIdentity {
                 )));
             }
         };
-        let key = key(bundle, &text, BUNDLE)?;
+        let key = key(bundle, text, BUNDLE)?;
         let now = UnixTime::now();
         let verified = roots(&authority).and_then(|roots| {
             let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider())

@@ -16,8 +16,8 @@ mod service;
 mod status;
 #[cfg(test)]
 mod tests;
-mod upload;
-mod vault;
+pub(crate) mod upload;
+pub(crate) mod vault;
 mod verdict;
 
 pub use status::{ClientStatus, Status};

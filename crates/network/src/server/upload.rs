@@ -13,10 +13,11 @@ use formant_federation::Refusal;
 use formant_methods::Value;
 use formant_numerics::vector::{all_finite, distance_squared, norm_squared};
 use formant_runtime::RuntimeError;
-use formant_runtime::files::{self, Synced};
+use formant_runtime::files::{self, Synced, raw};
+use formant_runtime::seal::{Check, seal, verify};
 use serde::{Deserialize, Serialize};
 use std::fs::{File, OpenOptions};
-use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
+use std::io::{ErrorKind, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use tokio::sync::OwnedMutexGuard;
 
@@ -71,20 +72,16 @@ impl Part {
         let path = uploads.join(UploadFile::part(client, header.round).name());
         let whole = uploads.join(UploadFile::whole(client, header.round).name());
         let fail = |source| RuntimeError::file("write", &path, source);
-        let mut file = OpenOptions::new()
-            .create(true)
-            .truncate(false)
-            .read(true)
-            .write(true)
-            .open(&path)
-            .map_err(fail)?;
+        let mut options = OpenOptions::new();
+        options.create(true).truncate(false).read(true).write(true);
+        let mut file = raw::open(&options, &path).map_err(fail)?;
         let length = file.metadata().map_err(fail)?.len();
         let (before, offset) = match read_header(&mut file).map_err(fail)? {
             Some((kept, before)) if kept == *header && length <= before + header.bytes => {
                 (before, length - before)
             }
             // Another upload, or a header that was cut off: begin anew.
-            _ => (begin(&mut file, header).map_err(fail)?, 0),
+            _ => (begin(&mut file, &path, header).map_err(fail)?, 0),
         };
         file.seek(SeekFrom::End(0)).map_err(fail)?;
         Ok(Self { path, whole, file, header: header.clone(), before, offset, turn })
@@ -113,7 +110,7 @@ impl Part {
 
     /// Appends a chunk.
     pub(crate) fn append(&mut self, data: &[u8]) -> Result<(), RuntimeError> {
-        let written = self.file.write_all(data);
+        let written = raw::write_all(&mut self.file, &self.path, data);
         written.map_err(|source| RuntimeError::file("write", &self.path, source))?;
         self.offset += data.len() as u64;
         Ok(())
@@ -204,18 +201,17 @@ pub(crate) fn read_kept(
     let path = uploads.join(UploadFile::whole(client, round).name());
     let fail = |source| RuntimeError::file("read", &path, source);
     let mut file = File::open(&path).map_err(fail)?;
-    let damaged = || confused(format!("{} is not an upload", path.display()));
+    let damaged = || RuntimeError::Damaged {
+        found: "it is not what was accepted".into(),
+        hint: "restore the whole state folder from a copy".into(),
+        path: path.clone(),
+    };
     let (header, before) = read_header(&mut file).map_err(fail)?.ok_or_else(damaged)?;
     file.seek(SeekFrom::Start(before)).map_err(fail)?;
-    let mut bytes = Vec::with_capacity(header.bytes as usize);
+    let mut bytes = Vec::new();
     file.read_to_end(&mut bytes).map_err(fail)?;
     if bytes.len() as u64 != header.bytes || hex(&file_of(&bytes).hash) != header.hash {
-        return Err(RuntimeError::Damaged {
-            found: "it is not what was accepted".into(),
-            hint: "restore the whole state folder from a copy".into(),
-            path,
-        }
-        .into());
+        return Err(damaged().into());
     }
     let method = &*core.wiring.method().method;
     // It was small enough when it came, whatever the limit is now.
@@ -228,12 +224,14 @@ pub(crate) fn read_kept(
     Ok((header, upload))
 }
 
-fn begin(file: &mut File, header: &Header) -> std::io::Result<u64> {
+fn begin(file: &mut File, path: &Path, header: &Header) -> std::io::Result<u64> {
     let mut line = serde_json::to_vec(header)?;
+    // What it claims is its weight: the bytes behind it have a hash, and so has the line.
+    seal(&mut line, Check::default());
     line.push(b'\n');
-    file.set_len(0)?;
+    raw::set_len(file, path, 0)?;
     file.rewind()?;
-    file.write_all(&line)?;
+    raw::write_all(file, path, &line)?;
     Ok(line.len() as u64)
 }
 
@@ -246,6 +244,11 @@ fn read_header(file: &mut File) -> std::io::Result<Option<(Header, u64)>> {
         _ => {}
     }
     let Some(end) = start.iter().position(|byte| *byte == b'\n') else { return Ok(None) };
-    let header = serde_json::from_slice(&start[..end]).ok();
-    Ok(header.map(|header| (header, end as u64 + 1)))
+    Ok(header_of(&start[..end]).map(|header| (header, end as u64 + 1)))
+}
+
+/// The header in a line, if it is as it was written.
+pub(crate) fn header_of(line: &[u8]) -> Option<Header> {
+    verify(line, Check::default()).ok()?;
+    serde_json::from_slice(line).ok()
 }

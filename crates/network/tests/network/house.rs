@@ -146,13 +146,18 @@ impl House {
 
     /// The same fingerprint from the folders of the server and its clients.
     pub(crate) fn fingerprint(&self) -> String {
+        self.fingerprint_in(self.folder.path())
+    }
+
+    /// The same from copies of the folders.
+    pub(crate) fn fingerprint_in(&self, root: &Path) -> String {
         let mut hash = Xxh3::new();
-        hash.update(&named(&self.folder.path().join("server"), "server"));
+        hash.update(&named(&root.join("server"), "server"));
         let plan = self.settings().0.plan().unwrap();
         let init = plan.engine.network().init(&mut Rng::new(plan.seed, Stream::Init, 0, 0));
         let untrained = plan.methods[0].method.start_client(&init).encode().unwrap();
         for client in 0..self.clients {
-            let state = named_if(&self.client_folder(client), "state");
+            let state = named_if(&root.join(format!("client-{client:03}")), "state");
             hash.update(&state.unwrap_or_else(|| untrained.clone()));
         }
         format!("{:032x}", hash.digest128())

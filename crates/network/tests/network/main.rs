@@ -4,6 +4,8 @@
 
 mod bits;
 mod digits;
+mod faults;
+mod flips;
 mod house;
 mod lines;
 mod models;

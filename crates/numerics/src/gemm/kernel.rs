@@ -257,10 +257,13 @@ pub(super) fn copy_runs(
     width: usize,
     out: &mut [f32],
 ) {
-    let (Some(last), Some(shift)) = (runs.last(), shifts.iter().max()) else { return };
-    let reach = runs.iter().map(|run| run.from + run.len.next_multiple_of(8)).max().unwrap_or(0);
+    let (false, Some(shift)) = (runs.is_empty(), shifts.iter().max()) else { return };
+    // Of all runs, in whatever order they come: each is copied in whole vectors.
+    let furthest = |begin: fn(&Run) -> usize| {
+        runs.iter().map(|run| begin(run) + run.len.next_multiple_of(8)).max().unwrap_or(0)
+    };
+    let (reach, end) = (furthest(|run| run.from), furthest(|run| run.lane));
     assert!(reach + shift <= image.len(), "a window reaches past the slack of its image");
-    let end = last.lane + last.len.next_multiple_of(8);
     assert!(runs.iter().all(|run| run.lane + run.len <= width));
     assert!((shifts.len() - 1) * width + end.max(width) <= out.len(), "panel without slack");
     vectorised(
@@ -356,4 +359,37 @@ fn transpose_avx2(tile: &mut [[f32; 8]; 8]) {
         columns[l + 4] = _mm256_permute2f128_ps::<0x31>(four[l], four[l + 4]);
     }
     *tile = columns.map(bytemuck::cast);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Two runs whose copies end where the first one's do: it is the last lane, but not the last run.
+    const RUNS: [Run; 2] = [Run { lane: 8, from: 0, len: 9 }, Run { lane: 0, from: 0, len: 8 }];
+
+    #[test]
+    fn runs_are_copied_with_every_shift() {
+        let image: Vec<f32> = (0..32).map(|x| x as f32).collect();
+        let mut out = vec![0.0; 17 + 24];
+        copy_runs(&image, &RUNS, &[0, 3], 17, &mut out);
+        for (row, shift) in [(&out[..17], 0.0), (&out[17..34], 3.0)] {
+            let lanes = (0..8).chain(0..9).map(|x| x as f32 + shift);
+            // The run that comes last may reach into lanes of an earlier one; these do not.
+            assert!(row.iter().copied().eq(lanes), "{row:?}");
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "panel without slack")]
+    fn a_panel_must_have_room_for_the_furthest_copy_of_any_run() {
+        // Enough for both rows and for the copies of the last run, not for those of the first.
+        copy_runs(&[0.0; 32], &RUNS, &[0], 17, &mut [0.0; 23]);
+    }
+
+    #[test]
+    #[should_panic(expected = "past the slack of its image")]
+    fn an_image_must_have_room_for_the_furthest_copy_of_any_run() {
+        copy_runs(&[0.0; 15], &RUNS, &[0], 17, &mut [0.0; 64]);
+    }
 }

@@ -53,13 +53,16 @@ pub(super) enum Depth {
 /// How much of an offending line an error quotes.
 const QUOTED: usize = 60;
 
+/// Reads a log whose first `whole` bytes are whole lines, as far as anybody knows: a torn line is the end of what comes
+/// behind them.
 pub(super) fn read(
     file: &Path,
     mut lines: impl BufRead,
     depth: Depth,
+    whole: u64,
 ) -> Result<RunLog, ReportError> {
     let mut bytes = Vec::new();
-    let mut number = 0;
+    let (mut number, mut end) = (0, 0);
     let mut reading: Option<Reading> = None;
     let mut check = Check::default();
     // In a log without checks, a line that is not JSON is torn if it is the last one and malformed if
@@ -75,6 +78,7 @@ pub(super) fn read(
         if length == 0 {
             break;
         }
+        end += length as u64;
         let line = Line { file, number, bytes: bytes.trim_ascii() };
         if line.bytes.is_empty() {
             continue;
@@ -86,7 +90,7 @@ pub(super) fn read(
             Ok(found) => check = found,
             Err(broken) if line.may_lack(broken, reading.as_ref()) => {}
             // The last line was still being written.
-            Err(_) if reading.is_some() && !bytes.ends_with(b"\n") => {
+            Err(_) if reading.is_some() && !bytes.ends_with(b"\n") && end > whole => {
                 truncated = true;
                 break;
             }

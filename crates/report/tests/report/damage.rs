@@ -96,3 +96,14 @@ fn a_last_line_that_was_ended_is_not_torn() {
     assert!(matches!(parsed(&broken), Err(ReportError::Damaged { .. })), "not JSON, but ended");
     assert!(parsed(broken.trim_end()).unwrap().truncated, "still being written");
 }
+
+/// What a reader makes of a log that is not one: an error that names it, or a log.
+#[test]
+fn no_log_makes_a_reader_stumble() {
+    let begun = include_bytes!("../../../../fuzz/seeds/event_log/begun.jsonl").to_vec();
+    // Without checks, more of it is believed.
+    let early = early(&comparison()).into_bytes();
+    formant_testing::mutate("event_log", &[begun, early], 1_000, &|bytes| {
+        drop(RunLog::from_reader("events.jsonl".as_ref(), bytes));
+    });
+}

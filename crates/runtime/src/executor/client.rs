@@ -2,6 +2,7 @@
 
 use super::{Figures, JobRecord, Shared, Step, Trained};
 use crate::event::Phase;
+use crate::files::faults::{Call, pass};
 use crate::{Desk, Hand, Lasting, MethodPlan, RunPlan, RuntimeError, Served};
 use formant_federation::Until;
 use formant_methods::{MethodError, Value};
@@ -148,7 +149,8 @@ impl<'p> Client<'p> {
         let file = encode(self.plan.engine.network().layout(), &card, model)?;
         let path = into.join(folder::personal(self.id));
         // Neither renamed nor synced one by one: the folder is renamed, and a checksum is in each.
-        std::fs::write(&path, &file).map_err(|error| RuntimeError::file("write", &path, error))?;
+        let written = pass(Call::Write, &path).and_then(|()| std::fs::write(&path, &file));
+        written.map_err(|error| RuntimeError::file("write", &path, error))?;
         Ok(Some(file.len() as u64))
     }
 }

@@ -1,5 +1,6 @@
 //! Folders: locked, private, swept.
 
+use super::raw;
 use crate::RuntimeError;
 use std::fs::{self, File, TryLockError};
 use std::io::{self, ErrorKind};
@@ -49,13 +50,17 @@ pub fn wait_for_lock(folder: &Path) -> io::Result<File> {
 
 /// Creates a folder and its parents.
 pub fn create_folder(path: &Path) -> Result<(), RuntimeError> {
-    fs::create_dir_all(path).map_err(|source| RuntimeError::file("create", path, source))
+    raw::create_folder(path).map_err(|source| RuntimeError::file("create", path, source))
 }
 
 /// Makes a folder its owner's alone, also one that is there already: it holds models that were learnt
-/// from somebody's data.
+/// from somebody's data. What is durable in it stays: its own name is durable as well.
 pub fn create_private(folder: &Path) -> Result<(), RuntimeError> {
+    let made = made_for(folder);
     create_folder(folder)?;
+    for parent in made.iter().map(|folder| parent(folder)) {
+        sync_folder(parent)?;
+    }
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt;
@@ -67,11 +72,13 @@ pub fn create_private(folder: &Path) -> Result<(), RuntimeError> {
 
 /// Makes renames and removals in a folder durable.
 pub fn sync_folder(folder: &Path) -> Result<(), RuntimeError> {
-    sync(folder).map_err(|source| RuntimeError::file("sync", folder, source))
+    raw::sync_folder(folder).map_err(|source| RuntimeError::file("sync", folder, source))
 }
 
-pub(super) fn sync(folder: &Path) -> io::Result<()> {
-    File::open(folder)?.sync_all()
+/// A folder and those of its parents that are not there yet.
+fn made_for(folder: &Path) -> Vec<&Path> {
+    let named = |folder: &&Path| !folder.as_os_str().is_empty();
+    folder.ancestors().filter(named).take_while(|folder| !folder.exists()).collect()
 }
 
 /// The folder that a path lies in.
@@ -93,9 +100,10 @@ pub fn move_into(path: &Path, folder: &Path) -> Result<(), RuntimeError> {
         }
         return fs::remove_dir(path).map_err(fail);
     }
-    match fs::rename(path, &target) {
+    match raw::rename(path, &target) {
         Err(error) if error.kind() != ErrorKind::NotFound => Err(fail(error)),
-        _ => sync_folder(folder),
+        // Both names: after a power cut it is in one place, and not in neither.
+        _ => sync_folder(folder).and_then(|()| sync_folder(parent(path))),
     }
 }
 
@@ -124,7 +132,7 @@ pub fn names(folder: &Path) -> Result<Vec<String>, RuntimeError> {
 
 /// Removes a file, if it is there.
 pub fn remove(path: &Path) -> Result<(), RuntimeError> {
-    match fs::remove_file(path) {
+    match raw::remove_file(path) {
         Err(error) if error.kind() != ErrorKind::NotFound => {
             Err(RuntimeError::file("remove", path, error))
         }

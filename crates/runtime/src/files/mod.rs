@@ -3,12 +3,15 @@
 //! - [`replace`] writes a file under a temporary name and renames it when it is whole. [`Synced`] says
 //!   what a power cut may undo, [`Access`] who may read it, [`Writers`] who else may write it.
 //! - [`lock`] keeps other processes out of a folder; [`create_private`] keeps other people out.
+//! - Calls on which promises stand go through [`raw`], so that tests can have each of them fail.
 //! - A manifest names the files that count ([`Named`]). A file is written under a new name, and counts
 //!   from the moment at which a manifest that names it is in place. A crash in between leaves a file
 //!   that nobody names, which [`sweep`] removes at the next start.
 
+pub mod faults;
 mod folder;
 mod manifest;
+pub mod raw;
 mod replace;
 
 pub use folder::{

@@ -1,9 +1,11 @@
 //! Files that are whole or not there: written under a temporary name, then renamed.
 
-use super::folder::{parent, sync};
+use super::faults::{Call, pass};
+use super::folder::parent;
+use super::raw;
 use crate::RuntimeError;
 use std::ffi::OsString;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::process;
@@ -81,28 +83,29 @@ pub fn replace(
     let temporary = temporary(path, how.writers);
     let written = create(&temporary, how.access).and_then(|mut file| {
         fill(&mut file)?;
+        pass(Call::Write, &temporary)?;
         if how.synced >= Synced::Content {
-            file.sync_data()?;
+            raw::sync_data(&file, &temporary)?;
         }
         drop(file);
-        fs::rename(&temporary, path)
+        raw::rename(&temporary, path)
     });
     if written.is_err() {
         // The first error is the one that matters; a file that was never made cannot be removed.
-        let _ = fs::remove_file(&temporary);
+        let _ = raw::remove_file(&temporary);
     }
     written?;
-    if how.synced >= Synced::Name { sync(parent(path)) } else { Ok(()) }
+    if how.synced >= Synced::Name { raw::sync_folder(parent(path)) } else { Ok(()) }
 }
 
 /// Gives a file that was written piece by piece, or a folder that was filled, its final name.
 pub fn settle(from: &Path, to: &Path, synced: Synced) -> Result<(), RuntimeError> {
     let settled = || {
         if synced >= Synced::Content {
-            File::open(from)?.sync_data()?;
+            raw::sync_data(&File::open(from)?, from)?;
         }
-        fs::rename(from, to)?;
-        if synced >= Synced::Name { sync(parent(to)) } else { Ok(()) }
+        raw::rename(from, to)?;
+        if synced >= Synced::Name { raw::sync_folder(parent(to)) } else { Ok(()) }
     };
     settled().map_err(|source| RuntimeError::file("write", to, source))
 }
@@ -128,14 +131,14 @@ fn temporary(path: &Path, writers: Writers) -> PathBuf {
 /// A new file. What a crash has left under its name would keep its own permissions, or be a link to
 /// somewhere else, so it is removed and not written into.
 fn create(path: &Path, access: Access) -> io::Result<File> {
-    match fs::remove_file(path) {
+    match raw::remove_file(path) {
         Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
         _ => {}
     }
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);
     restrict(&mut options, access);
-    options.open(path)
+    raw::open(&options, path)
 }
 
 #[cfg(unix)]
@@ -153,6 +156,7 @@ fn restrict(_: &mut OpenOptions, _: Access) {}
 mod tests {
     use super::*;
     use crate::files::names;
+    use std::fs;
 
     const SECRET: Replacement =
         Replacement { access: Access::Secret, ..Replacement::synced(Synced::Name) };

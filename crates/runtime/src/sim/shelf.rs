@@ -4,7 +4,8 @@ use super::Course;
 use super::patience::Standing;
 use crate::event::Event;
 use crate::executor::Written;
-use crate::files::{Synced, create_folder, names, settle, sync_folder};
+use crate::files::faults::{Call, pass};
+use crate::files::{Synced, create_folder, names, raw, settle, sync_folder};
 use crate::recorder::Recorder;
 use crate::store::{ServerStore, Stored};
 use crate::{Kept, RuntimeError};
@@ -251,13 +252,14 @@ impl Shelf<'_> {
 /// Writes a file; gives its length. It is neither renamed nor synced: the folder is renamed, and a
 /// checksum is in each file.
 fn write(path: &Path, bytes: &[u8]) -> Result<u64, RuntimeError> {
-    fs::write(path, bytes).map_err(|source| RuntimeError::file("write", path, source))?;
+    let written = pass(Call::Write, path).and_then(|()| fs::write(path, bytes));
+    written.map_err(|source| RuntimeError::file("write", path, source))?;
     Ok(bytes.len() as u64)
 }
 
 /// Removes a folder with everything in it, if it is there.
 fn remove(folder: &Path) -> Result<(), RuntimeError> {
-    match fs::remove_dir_all(folder) {
+    match raw::remove_folder(folder) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
             Err(RuntimeError::file("replace", folder, error))
         }

@@ -6,7 +6,8 @@
 
 use super::slots::Slots;
 use crate::RuntimeError;
-use crate::files::{Synced, write, write_by};
+use crate::files::faults::{Call, pass};
+use crate::files::{Synced, raw, write, write_by};
 use crate::sync::lock;
 use formant_methods::{MethodError, Value};
 use std::collections::HashSet;
@@ -79,14 +80,12 @@ impl Disk {
         let path = self.folder.join(self.shared);
         let fail = |source| RuntimeError::file("write", &path, source);
         // Opened each time, which is cheap: a folder that has gone is noticed.
-        let mut file = OpenOptions::new()
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .open(&path)
-            .map_err(fail)?;
+        let mut options = OpenOptions::new();
+        options.write(true).create(true).truncate(false);
+        let mut file = raw::open(&options, &path).map_err(fail)?;
         file.seek(SeekFrom::Start(offset)).map_err(fail)?;
         let (bytes, hash) = encode(value, &mut file).map_err(|error| error.told(&path))?;
+        pass(Call::Write, &path).map_err(fail)?;
         Ok(Stored { file: self.shared.into(), offset, bytes, hash })
     }
 
@@ -164,7 +163,11 @@ impl Disk {
             let file = OpenOptions::new().write(true).open(self.folder.join(self.shared));
             let _ = file.and_then(|file| {
                 let length = file.metadata()?.len();
-                if length > end { file.set_len(end) } else { Ok(()) }
+                if length > end {
+                    raw::set_len(&file, &self.folder.join(self.shared), end)
+                } else {
+                    Ok(())
+                }
             });
         }
         for entry in std::fs::read_dir(&self.folder).into_iter().flatten().flatten() {
@@ -172,7 +175,7 @@ impl Disk {
             let Some(name) = name.to_str() else { continue };
             let ours = self.own.iter().any(|own| name.starts_with(own));
             if ours && !inner.named.contains(name) || name == self.shared && end == 0 {
-                let _ = std::fs::remove_file(entry.path());
+                let _ = raw::remove_file(&entry.path());
             }
         }
     }
@@ -181,7 +184,7 @@ impl Disk {
     /// correctness.
     pub(super) fn remove_file(&self, stored: &Stored) {
         if !lock(&self.inner).named.contains(&stored.file) {
-            let _ = std::fs::remove_file(self.folder.join(&stored.file));
+            let _ = raw::remove_file(&self.folder.join(&stored.file));
         }
     }
 }

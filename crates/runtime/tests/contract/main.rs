@@ -12,6 +12,8 @@ mod digits;
 mod distillation;
 mod divergence;
 mod extension;
+mod faults;
+mod flips;
 mod guard;
 mod insight;
 mod keeping;
