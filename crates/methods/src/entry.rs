@@ -42,6 +42,8 @@ pub struct Entry {
     /// Whether its steps look at the labels of a batch themselves, so that samples which are mixed of two and
     /// have two labels make no sense.
     pub needs_labels: bool,
+    /// Whether an upload says how many samples of each class its client has: a client may refuse that.
+    pub sends_label_counts: bool,
     /// Its hyper-parameters.
     pub keys: &'static [Key],
     /// The text of the file that it is written in; what it opens with is the documentation.
@@ -106,6 +108,7 @@ impl Entry {
             personal: false,
             needs_body: false,
             needs_labels: false,
+            sends_label_counts: false,
             keys: &[],
             source,
             complete: |_| {},

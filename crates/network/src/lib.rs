@@ -36,6 +36,7 @@
 //! Of a client, the server holds a connection with at most a mebibyte of unread bytes. Two uploads
 //! are decoded at a time to be checked, one to be aggregated; broadcasts are streamed from their file.
 
+mod approval;
 pub mod client;
 mod codec;
 mod error;
@@ -47,6 +48,7 @@ mod stream;
 mod throttle;
 mod wire;
 
+pub use approval::is_experiment_hash;
 pub use error::NetworkError;
 pub use settings::{SERVER, ServerSettings, parse_bytes};
 pub use stream::{Limits, Traffic};

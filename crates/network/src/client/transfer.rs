@@ -1,5 +1,6 @@
 //! Downloads and uploads that go on where they were cut.
 
+use super::backoff::Backoff;
 use crate::wire::{NAME_KEY, chunk, hex, is_file, is_whole, proto};
 use bytes::Bytes;
 use formant_runtime::files::{self, Named, Synced};
@@ -74,6 +75,8 @@ struct Steps {
     further: bool,
     /// How far each transfer has come: what is fetched or sent a second time is no progress.
     marks: BTreeMap<(Direction, u64), u64>,
+    /// How often the newest broadcast has failed without progress, and which one that is.
+    failed: (u64, u32),
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -93,9 +96,28 @@ impl Progress {
         let further = offset > *mark;
         *mark = offset.max(*mark);
         steps.further |= further;
+        if further {
+            steps.failed = (round, 0);
+        }
         while steps.marks.len() > MARKS {
             let oldest = steps.marks.keys().min_by_key(|(_, round)| *round).copied();
             oldest.and_then(|key| steps.marks.remove(&key));
+        }
+    }
+
+    /// The broadcast of a round could not be had. It is not asked for again at once, however often the
+    /// connection is made anew meanwhile and whatever else goes well on it.
+    fn failed(&self, round: u64) {
+        let mut steps = self.steps();
+        let (of, times) = steps.failed;
+        steps.failed = (round, if of == round { times.saturating_add(1) } else { 1 });
+    }
+
+    /// How long to wait before the broadcast of a round is asked for.
+    fn pause(&self, round: u64) -> Duration {
+        match self.steps().failed {
+            (of, times) if of == round => Backoff::after(times),
+            _ => Duration::ZERO,
         }
     }
 
@@ -134,10 +156,14 @@ pub(crate) async fn download(
     // The hash in its name: only the same bytes may go on.
     let part = states.join(format!("broadcast-{round}-{}.part", hex(&file.hash)));
     for _ in 0..TRIES {
+        tokio::time::sleep(way.progress.pause(round)).await;
         match fetch(&mut way, &part, round, file.bytes).await {
             Ok(true) => {}
             Ok(false) => return Ok(None),
-            Err(lost) => return Err(lost),
+            Err(lost) => {
+                way.progress.failed(round);
+                return Err(lost);
+            }
         }
         let bytes = tokio::fs::read(&part).await?;
         if is_file(&file, &bytes) {
@@ -146,6 +172,7 @@ pub(crate) async fn download(
             tokio::task::spawn_blocking(kept).await.map_err(|error| Lost(error.to_string()))??;
             return Ok(Some(named));
         }
+        way.progress.failed(round);
         warn!(round, "a broadcast does not have its hash; it is fetched again");
         files::remove(&part)?;
     }
@@ -154,7 +181,10 @@ pub(crate) async fn download(
 
 /// Appends what is missing. False if the server does not have it any more.
 async fn fetch(way: &mut Way, part: &Path, round: u64, total: u64) -> Result<bool, Lost> {
-    let mut file = tokio::fs::OpenOptions::new().create(true).append(true).open(part).await?;
+    let mut options = tokio::fs::OpenOptions::new();
+    #[cfg(unix)]
+    options.mode(0o600);
+    let mut file = options.create(true).append(true).open(part).await?;
     let mut offset = file.metadata().await?.len();
     if offset > total {
         file.set_len(0).await?;
@@ -173,6 +203,11 @@ async fn fetch(way: &mut Way, part: &Path, round: u64, total: u64) -> Result<boo
         };
         if !is_whole(&chunk) || chunk.offset != offset {
             return Err(Lost("a chunk was damaged on the way".into()));
+        }
+        // What was announced is what may be written.
+        if chunk.data.is_empty() || chunk.data.len() as u64 > total - offset {
+            let (more, left) = (chunk.data.len(), total - offset);
+            return Err(Lost(format!("a chunk of {more} bytes where {left} are missing")));
         }
         file.write_all(&chunk.data).await?;
         // Nothing may be written later, when another connection goes on with the file.
@@ -265,5 +300,25 @@ mod tests {
             progress.reached(Direction::Down, round, 1);
         }
         assert!(progress.take() && !progress.take() && progress.steps().marks.len() <= MARKS);
+    }
+
+    #[test]
+    fn a_broadcast_that_fails_again_and_again_is_asked_for_less_and_less_often() {
+        let progress = Progress::default();
+        assert_eq!(progress.pause(1), Duration::ZERO);
+        let mut pauses = Vec::new();
+        for _ in 0..12 {
+            progress.failed(1);
+            pauses.push(progress.pause(1));
+            // What else goes well does not count.
+            progress.reached(Direction::Down, 1, 0);
+        }
+        assert!(pauses[0] >= Duration::from_millis(50), "{pauses:?}");
+        assert!(pauses.is_sorted() && pauses[11] == pauses[10], "{pauses:?}");
+        assert!(pauses[11] >= Duration::from_secs(10), "{pauses:?}");
+        // Another one, or one that comes further, is another matter.
+        assert_eq!(progress.pause(2), Duration::ZERO);
+        progress.reached(Direction::Down, 1, 10);
+        assert_eq!(progress.pause(1), Duration::ZERO);
     }
 }
