@@ -25,6 +25,10 @@
 //! that came as it was sent and is wrong is the client's failure, and the round does not wait for it;
 //! one that was damaged on the way may be sent again.
 //!
+//! A client trusts its server as little. What it asks is compared with the rules of the site and approved
+//! by a hash before anything is fetched; broadcasts are bounded by what the network and the method can
+//! make, which the client computes itself. docs/SECURITY.md has the threats and what is left of them.
+//!
 //! # Durability
 //!
 //! Both sides keep files under new names and a manifest that names them, synced and renamed in this

@@ -2,11 +2,11 @@
 //! step, before anything is read, fetched or trained.
 
 use super::bound::Bound;
-use super::policy::{Approval, Asked, Policy, Steps, Traffic};
+use super::policy::{Approval, Policy};
 use super::vault::Terms;
 use crate::error::NetworkError;
 use formant_data::Dataset;
-use formant_experiment::{OneMethod, Side};
+use formant_experiment::{ExperimentError, OneMethod, Side};
 use formant_federation::Until;
 use formant_methods::Zoo;
 use formant_runtime::Task;
@@ -132,6 +132,44 @@ impl Proposal {
     }
 }
 
+/// What a server asks of any client, as far as it needs no data.
+pub(super) struct Asked<'a> {
+    pub(super) method: &'a str,
+    pub(super) sends_label_counts: bool,
+    pub(super) network: &'a str,
+    pub(super) parameters: u64,
+    pub(super) rounds: u64,
+    pub(super) epochs: u64,
+}
+
+/// What goes over the network, in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Traffic {
+    pub(super) broadcast: u64,
+    pub(super) upload: u64,
+    pub(super) run: u64,
+}
+
+/// How a shared phase goes over this client's samples.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Steps {
+    pub(super) held: u64,
+    pub(super) batch: u64,
+    pub(super) epochs: u64,
+}
+
+impl Steps {
+    /// Steps of a phase: what trains more than that, such as a head of the client's own, is not counted.
+    pub(super) fn a_phase(self) -> u64 {
+        self.held.div_ceil(self.batch.max(1)).saturating_mul(self.epochs)
+    }
+
+    /// Samples of a step.
+    pub(super) fn a_step(self) -> u64 {
+        self.batch.min(self.held)
+    }
+}
+
 /// What was found out without any data.
 pub(crate) struct Admitted {
     pub(crate) bound: Bound,
@@ -170,7 +208,7 @@ impl Admission {
         };
         // The names first: nothing is built that may not be.
         self.policy.check_plan(&asked)?;
-        let (task, header) = experiment.task(described, Side::Server)?;
+        let (task, header) = experiment.task(described, Side::Server).map_err(impossible)?;
         let (shared, own) = (&task.method.shared.base, &task.method.personal.base);
         let is_personal = task.rules.personal.exists;
         asked.parameters = header.parameters as u64;
@@ -233,6 +271,18 @@ impl Admission {
         };
         Err(NetworkError::Unapproved { proposal: Box::new(proposal) })
     }
+}
+
+/// An experiment that cannot be run here, whoever wants it.
+fn impossible(error: ExperimentError) -> NetworkError {
+    let told = error.to_string();
+    if told.contains("\nhint: ") {
+        return error.into();
+    }
+    NetworkError::setting(
+        told,
+        "have the operator change the experiment: this client cannot run it",
+    )
 }
 
 /// Every round has a broadcast and an upload, and after the last one there is a broadcast more.

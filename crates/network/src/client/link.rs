@@ -301,6 +301,14 @@ impl Link {
             Code::Unauthenticated => "ask for a new certificate: `formant cert client NAME`",
             Code::PermissionDenied => "the server's file lists its clients in server.clients",
             Code::FailedPrecondition => "run the same version of formant on both sides",
+            // What tonic says of a message that is longer than it may be; it would come again.
+            Code::OutOfRange => {
+                return Ended::Refused(NetworkError::Excess {
+                    what: "an order of the server".into(),
+                    found: format!("more than may be ({reason})"),
+                    most: format!("{MESSAGE} bytes"),
+                });
+            }
             _ => {
                 return match std::error::Error::source(status) {
                     Some(source) => self.broken(source),

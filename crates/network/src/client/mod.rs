@@ -26,7 +26,6 @@ use admission::{Admission, Known};
 use bound::Bound;
 use formant_data::{Reading, Share};
 use formant_methods::Zoo;
-use formant_runtime::files;
 use link::Link;
 use mind::{Beginning, Notice, Waiting};
 use plan::Assignment;
@@ -167,19 +166,16 @@ async fn ask(
     options: &JoinOptions,
     shutdown: &mut (impl Future<Output = ()> + Unpin),
 ) -> Result<Option<Terms>, NetworkError> {
-    let aside = options.state.join("asking");
-    files::create_folder(&aside)?;
     let (notices, inbox) = std::sync::mpsc::channel();
     let (_commands, orders) = tokio::sync::mpsc::unbounded_channel();
     // Nobody ever says what broadcasts may be, so none is fetched.
-    let link = link(options, aside.clone(), notices.clone(), watch::Sender::new(None));
+    let link = link(options, options.state.clone(), notices.clone(), watch::Sender::new(None));
     let connection = tokio::spawn(link.run(orders));
     let (told, answer) = oneshot::channel();
     std::thread::spawn(move || told.send(mind::welcome(&inbox)));
     let answer = until(answer, shutdown, &notices).await;
     connection.abort();
     let _ = connection.await;
-    let _ = std::fs::remove_dir_all(&aside);
     let welcome = answer.map_err(|_| NetworkError::Stopped { what: "client" })??;
     Ok(welcome.map(|welcome| Terms::of(&welcome)))
 }

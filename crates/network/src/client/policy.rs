@@ -1,5 +1,6 @@
 //! What a client lets a server have it do: rules with safe defaults, and a file that changes them.
 
+use super::admission::{Asked, Steps, Traffic};
 use crate::approval::is_experiment_hash;
 use crate::error::NetworkError;
 use crate::settings::parse_bytes;
@@ -299,44 +300,6 @@ impl Policy {
             let _ = writeln!(text, "| `{}` | {value} | {} |", key.name, key.help);
         }
         text
-    }
-}
-
-/// What a server asks of any client, as far as it needs no data.
-pub(super) struct Asked<'a> {
-    pub(super) method: &'a str,
-    pub(super) sends_label_counts: bool,
-    pub(super) network: &'a str,
-    pub(super) parameters: u64,
-    pub(super) rounds: u64,
-    pub(super) epochs: u64,
-}
-
-/// What goes over the network, in bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Traffic {
-    pub(super) broadcast: u64,
-    pub(super) upload: u64,
-    pub(super) run: u64,
-}
-
-/// How a shared phase goes over this client's samples.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Steps {
-    pub(super) held: u64,
-    pub(super) batch: u64,
-    pub(super) epochs: u64,
-}
-
-impl Steps {
-    /// Steps of a phase: what trains more than that, such as a head of the client's own, is not counted.
-    pub(super) fn a_phase(self) -> u64 {
-        self.held.div_ceil(self.batch.max(1)).saturating_mul(self.epochs)
-    }
-
-    /// Samples of a step.
-    pub(super) fn a_step(self) -> u64 {
-        self.batch.min(self.held)
     }
 }
 

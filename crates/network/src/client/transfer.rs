@@ -75,8 +75,16 @@ struct Steps {
     further: bool,
     /// How far each transfer has come: what is fetched or sent a second time is no progress.
     marks: BTreeMap<(Direction, u64), u64>,
-    /// How often the newest broadcast has failed without progress, and which one that is.
-    failed: (u64, u32),
+    failed: Failed,
+}
+
+/// How often a broadcast could not be had without coming any further.
+#[derive(Default)]
+struct Failed {
+    round: u64,
+    times: u32,
+    /// Whether it has come further since it last failed.
+    moved: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -97,7 +105,7 @@ impl Progress {
         *mark = offset.max(*mark);
         steps.further |= further;
         if further {
-            steps.failed = (round, 0);
+            steps.failed = Failed { round, times: 0, moved: true };
         }
         while steps.marks.len() > MARKS {
             let oldest = steps.marks.keys().min_by_key(|(_, round)| *round).copied();
@@ -108,15 +116,19 @@ impl Progress {
     /// The broadcast of a round could not be had. It is not asked for again at once, however often the
     /// connection is made anew meanwhile and whatever else goes well on it.
     fn failed(&self, round: u64) {
-        let mut steps = self.steps();
-        let (of, times) = steps.failed;
-        steps.failed = (round, if of == round { times.saturating_add(1) } else { 1 });
+        let failed = &mut self.steps().failed;
+        if failed.round != round {
+            *failed = Failed { round, ..Failed::default() };
+        }
+        if !std::mem::take(&mut failed.moved) {
+            failed.times = failed.times.saturating_add(1);
+        }
     }
 
     /// How long to wait before the broadcast of a round is asked for.
     fn pause(&self, round: u64) -> Duration {
         match self.steps().failed {
-            (of, times) if of == round => Backoff::after(times),
+            Failed { round: of, times, .. } if of == round => Backoff::after(times),
             _ => Duration::ZERO,
         }
     }
@@ -319,6 +331,9 @@ mod tests {
         // Another one, or one that comes further, is another matter.
         assert_eq!(progress.pause(2), Duration::ZERO);
         progress.reached(Direction::Down, 1, 10);
+        assert_eq!(progress.pause(1), Duration::ZERO);
+        // A line that breaks after it has brought something is no failure of the broadcast.
+        progress.failed(1);
         assert_eq!(progress.pause(1), Duration::ZERO);
     }
 }

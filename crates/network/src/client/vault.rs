@@ -314,7 +314,9 @@ pub(crate) fn decode_broadcast(
 ) -> Result<Value, NetworkError> {
     let bytes = expand(named.read(states)?, packing.encoding, bound.bytes())
         .map_err(|error| confused(format!("the broadcast {}: {error}", named.file)))?;
-    let broadcast = method.decode_broadcast(&bytes)?;
+    let broadcast = method
+        .decode_broadcast(&bytes)
+        .map_err(|error| confused(format!("the broadcast {}: {error}", named.file)))?;
     bound.check(method, round, &broadcast)?;
     Ok(broadcast)
 }

@@ -2,8 +2,11 @@
 
 #![expect(clippy::unwrap_used, reason = "what a test cannot do without, it may insist on")]
 
+mod approval;
+mod attack;
 mod bits;
 mod digits;
+mod hostile;
 mod house;
 mod lines;
 mod models;
