@@ -216,8 +216,12 @@ async fn meet(script: Script, policy: Policy, patient: u64) -> Met {
     let answers = Arc::new(AtomicU64::new(0));
     let hostile = Hostile { script, downloads: downloads.clone(), answers: answers.clone() };
     let service = FederationServer::new(hostile).max_encoding_message_size(usize::MAX);
-    let serving = tonic::transport::Server::builder().add_service(service);
-    let serving = tokio::spawn(serving.serve_with_incoming(TcpListenerStream::new(listener)));
+    let guests = TcpListenerStream::new(listener);
+    let serving = tokio::spawn(async move {
+        let forever = std::future::pending::<()>();
+        let server = tonic::transport::Server::builder();
+        let _ = { server }.serve_with_incoming_shutdown(service, guests, forever).await;
+    });
     let folder = tempfile::tempdir().unwrap();
     let options = JoinOptions {
         server: address,
