@@ -98,4 +98,6 @@ fn one_step_gives_pictures_away_and_the_rules_alone_do_not_end_it() {
         .map(|rate| rebuilt(&format!("batch = 10\nepochs = 2\nlearning_rate = {rate}")));
     println!("{one_step} of {HELD} by one step, {permitted:?} by ten");
     assert!(one_step >= 30, "{one_step}");
+    // The smaller the steps, the more they are a gradient.
+    assert!(permitted.is_sorted() && permitted[0] < one_step, "{permitted:?}");
 }

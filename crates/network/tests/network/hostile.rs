@@ -219,8 +219,8 @@ async fn meet(script: Script, policy: Policy, patient: u64) -> Met {
     let guests = TcpListenerStream::new(listener);
     let serving = tokio::spawn(async move {
         let forever = std::future::pending::<()>();
-        let server = tonic::transport::Server::builder();
-        let _ = { server }.serve_with_incoming_shutdown(service, guests, forever).await;
+        let mut server = tonic::transport::Server::builder();
+        let _ = server.serve_with_incoming_shutdown(service, guests, forever).await;
     });
     let folder = tempfile::tempdir().unwrap();
     let options = JoinOptions {
@@ -284,6 +284,7 @@ async fn what_goes_beyond_the_rules_is_refused_with_the_rules_name() {
         ("ditto", "train = { personal_epochs = 9999 }", "policy.max_epochs = 100"),
         ("fedgen", MODEST, "policy.send_label_counts = false"),
         ("fedavg", "train = { batch = 1 }", "policy.min_batch = 4"),
+        ("scd", "network = { name = \"cnn\" }\ntrain = { batch = 1 }", "policy.min_batch = 4"),
         ("fedavg", "train = { batch = 100, epochs = 9 }", "policy.max_batch_share = 0.5"),
     ] {
         let asked = experiment(method, more);
