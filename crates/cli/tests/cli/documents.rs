@@ -129,6 +129,8 @@ fn every_experiment_in_the_documents_can_be_run() {
 fn a_clients_rules_are_what_the_documents_say() {
     let shipped = read("examples/deploy/policy.toml");
     assert_eq!(shipped, Policy::template(), "examples/deploy/policy.toml");
+    let written = Policy::parse(&shipped.parse().unwrap(), &Zoo::standard()).unwrap();
+    assert_eq!(written, Policy::default());
     let page = read("docs/SECURITY.md");
     let inside = page.split("<!-- policy -->\n").nth(1).unwrap().split("<!-- /policy -->").next();
     assert_eq!(inside.unwrap(), Policy::table(), "docs/SECURITY.md");
