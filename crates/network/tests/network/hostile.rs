@@ -20,7 +20,6 @@ use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 
 /// The protocol as anybody can have it.
 #[expect(
-    missing_docs,
     unreachable_pub,
     clippy::pedantic,
     reason = "generated from proto/formant.proto, which is the documentation"
@@ -219,7 +218,7 @@ async fn meet(script: Script, policy: Policy, patient: u64) -> Met {
     let guests = TcpListenerStream::new(listener);
     let serving = tokio::spawn(async move {
         let forever = std::future::pending::<()>();
-        let mut server = tonic::transport::Server::builder();
+        let server = tonic::transport::Server::builder();
         let _ = server.serve_with_incoming_shutdown(service, guests, forever).await;
     });
     let folder = tempfile::tempdir().unwrap();
