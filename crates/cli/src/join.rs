@@ -1,15 +1,17 @@
 //! `formant join`.
 
 use crate::args::network::JoinArgs;
-use crate::output::{pasteable, print, print_json};
+use crate::output::{pasteable, print, print_error, print_json};
 use crate::program;
 use crate::service::{block_on, interrupted, start_log};
 use anyhow::{Context, bail};
 use formant_data::{Reading, SourceOptions};
 use formant_methods::Zoo;
-use formant_network::client::{Identity, JoinOptions, Source, Summary, join as take_part};
+use formant_network::client::{
+    Accept, Identity, JoinOptions, Policy, Proposal, Source, Summary, join as take_part,
+};
 use formant_network::identity::ClientIdentity;
-use formant_network::parse_bytes;
+use formant_network::{NetworkError, is_experiment_hash, parse_bytes};
 use formant_runtime::Choice;
 use formant_runtime::event::Score;
 use std::fmt::Write as _;
@@ -30,11 +32,16 @@ pub(crate) fn join(args: &JoinArgs, zoo: &Zoo) -> anyhow::Result<ExitCode> {
         zoo: zoo.clone(),
         state: args.state.clone(),
         rate_limit: rate_limit(args)?,
+        policy: policy(args, zoo)?,
+        accept: accept(args)?,
         again: args.again,
     };
     block_on(async {
-        let Some(summary) = take_part(options, interrupted()).await? else {
-            return Ok(ExitCode::from(130));
+        let summary = match take_part(options, interrupted()).await {
+            Ok(Some(summary)) => summary,
+            Ok(None) => return Ok(ExitCode::from(130)),
+            Err(NetworkError::Unapproved { proposal }) => return propose(args, &proposal),
+            Err(error) => return Err(error.into()),
         };
         if args.json {
             print_json(&json(&summary))?;
@@ -44,6 +51,82 @@ pub(crate) fn join(args: &JoinArgs, zoo: &Zoo) -> anyhow::Result<ExitCode> {
         Ok(ExitCode::SUCCESS)
     })
 }
+
+/// What the server may have this client do.
+fn policy(args: &JoinArgs, zoo: &Zoo) -> anyhow::Result<Policy> {
+    let Some(file) = &args.policy else { return Ok(Policy::default()) };
+    Policy::read(file, zoo).with_context(|| file.display().to_string())
+}
+
+/// What approves an experiment. Without certificates, server and clients are on one machine and are tried
+/// out by whoever started both.
+fn accept(args: &JoinArgs) -> anyhow::Result<Accept> {
+    match &args.accept {
+        Some(hash) if is_experiment_hash(hash) => Ok(Accept::Hash(hash.clone())),
+        Some(other) => bail!(
+            "--accept {other} is not the hash of an experiment\nhint: join without --accept, which shows it: sha256: and 64 digits"
+        ),
+        None if args.insecure => Ok(Accept::Anything),
+        None => Ok(Accept::Nothing),
+    }
+}
+
+/// Shows what would run here, and the command that approves it.
+fn propose(args: &JoinArgs, proposal: &Proposal) -> anyhow::Result<ExitCode> {
+    if args.json {
+        print_json(proposal)?;
+    } else {
+        print(&format!("{}\n{}", proposal.table(), proposal.experiment))?;
+    }
+    print_error(&anyhow::anyhow!(
+        "nobody here has approved this experiment yet; nothing was trained and nothing sent\nhint: compare the hash with the one that the server's operator sees (`{program} status`), then run\n  {program} {} --accept {}",
+        typed(args),
+        proposal.hash,
+        program = program::name()
+    ));
+    Ok(ExitCode::from(UNAPPROVED))
+}
+
+/// The command as it was typed, as far as it matters for taking part.
+fn typed(args: &JoinArgs) -> String {
+    let mut words = format!("join --server {}", args.server);
+    let paths = [
+        ("--identity", &args.identity),
+        ("--data", &args.data),
+        ("--data-dir", &args.data_dir),
+        ("--policy", &args.policy),
+    ];
+    let paths = paths.map(|(option, path)| (option, path.as_deref().map(pasteable)));
+    let texts = [
+        ("--server-name", &args.server_name),
+        ("--label", &args.label),
+        ("--features", &args.features),
+        ("--rate-limit", &args.rate_limit),
+        ("--name", &args.name),
+    ];
+    let texts =
+        texts.map(|(option, text)| (option, text.as_ref().map(|text| pasteable(Path::new(text)))));
+    for (option, value) in paths.into_iter().chain(texts) {
+        if let Some(value) = value {
+            let _ = write!(words, " {option} {value}");
+        }
+    }
+    let flags = [
+        ("--insecure", args.insecure),
+        ("--rehearse", args.rehearse),
+        ("--skip-bad", args.skip_bad),
+        ("--again", args.again),
+        ("--json", args.json),
+    ];
+    for (flag, _) in flags.into_iter().filter(|(_, given)| *given) {
+        let _ = write!(words, " {flag}");
+    }
+    let _ = write!(words, " --state {}", pasteable(&args.state));
+    words
+}
+
+/// The exit code of a join that waits for somebody's approval: a service need not try again.
+const UNAPPROVED: u8 = 3;
 
 /// How the client's own data are read. What is not there is noticed before the server is asked.
 fn own(args: &JoinArgs, path: &Path) -> anyhow::Result<Reading> {

@@ -90,7 +90,7 @@ pub fn main_from(zoo: &Zoo, args: impl IntoIterator<Item = OsString>) -> u8 {
         }
     };
     match run_command(cli.command, zoo) {
-        Ok(code) => [0, 1, 2, 130].into_iter().find(|n| ExitCode::from(*n) == code).unwrap_or(1),
+        Ok(code) => [0, 1, 2, 3, 130].into_iter().find(|n| ExitCode::from(*n) == code).unwrap_or(1),
         Err(error) => {
             output::print_error(&error);
             1

@@ -31,7 +31,8 @@ pub(crate) fn serve(args: &ServeArgs, zoo: &Zoo) -> anyhow::Result<ExitCode> {
             address = %server.address(),
             ops = server.ops().map(tracing::field::display),
             state = %folder.display(),
-            "listening"
+            experiment = server.experiment_hash(),
+            "listening; clients approve the experiment by its hash"
         );
         let Some(end) = server.finish(interrupted()).await? else {
             return Ok(ExitCode::from(130));

@@ -20,6 +20,9 @@ fn table(status: &Status) -> anyhow::Result<String> {
     let mut text = String::new();
     let present = status.clients.iter().filter(|client| client.present).count();
     writeln!(text, "run       {} ({}), {}", status.name, status.method, status.run)?;
+    if !status.experiment.is_empty() {
+        writeln!(text, "approve   {}", status.experiment)?;
+    }
     match &status.end {
         None => writeln!(
             text,

@@ -22,6 +22,9 @@ impl Values {
     }
 }
 
+/// Most values of one sample, which is a gibibyte of them.
+const MOST_VALUES: usize = 1 << 28;
+
 /// What is known of a dataset without its samples. A client that holds its own data needs no more,
 /// and neither does a server that holds none.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -50,6 +53,11 @@ impl Description {
         };
         if self.shape.is_empty() {
             return refuse("shape", self.shape.to_string(), "every extent must be at least 1");
+        }
+        let Shape { channels, height, width } = self.shape;
+        let values = channels.checked_mul(height).and_then(|plane| plane.checked_mul(width));
+        if values.is_none_or(|values| values > MOST_VALUES) {
+            return refuse("shape", self.shape.to_string(), "a sample has at most 2^28 values");
         }
         if self.class_names.is_empty() || self.class_names.len() > usize::from(u16::MAX) + 1 {
             let count = self.class_names.len().to_string();

@@ -120,6 +120,11 @@ pub trait ErasedMethod: sealed::Sealed + Send + Sync {
     /// See [`Method::hints`].
     fn hints(&self, at: Moment) -> Hints;
     /// An error unless an upload could be aggregated: its vectors have the right lengths and are
+    /// See [`Method::upload_lengths`].
+    fn upload_lengths(&self, got: &Value, network: &dyn Network)
+    -> Result<Vec<usize>, MethodError>;
+    /// See [`Method::broadcast_grows`].
+    fn broadcast_grows(&self, network: &dyn Network) -> usize;
     /// finite.
     fn check_upload(
         &self,
@@ -294,6 +299,18 @@ impl<M: Method> ErasedMethod for Erased<M> {
 
     fn hints(&self, at: Moment) -> Hints {
         self.method.hints(at)
+    }
+
+    fn upload_lengths(
+        &self,
+        got: &Value,
+        network: &dyn Network,
+    ) -> Result<Vec<usize>, MethodError> {
+        Ok(self.method.upload_lengths(self.got(got)?, network))
+    }
+
+    fn broadcast_grows(&self, network: &dyn Network) -> usize {
+        self.method.broadcast_grows(network)
     }
 
     fn check_upload(

@@ -134,6 +134,7 @@ pub(crate) const ENTRY: Entry = Entry {
     keys: KEYS,
     degenerate: &[Degenerate::when(&[("a", 0.0), ("b", 0.0)], "FedAvg")],
     needs_labels: true,
+    sends_label_counts: true,
     ..Entry::of::<FedGen>(include_str!("fedgen.rs"))
 };
 
@@ -236,6 +237,13 @@ impl Method for FedGen {
     fn hints(&self, at: Moment) -> Hints {
         // In the first round there is no generator yet.
         Hints { is_plain: at.round <= 1, ..Hints::default() }
+    }
+
+    fn broadcast_grows(&self, network: &dyn Network) -> usize {
+        let head = Head::of(network);
+        // The generator, and the classes that it has learnt.
+        let (inputs, outputs) = (self.noise + head.classes, head.features);
+        (inputs + 1) * self.hidden + (self.hidden + 1) * outputs + 2 * head.classes
     }
 
     fn upload_fault(&self, upload: &Labelled, network: &dyn Network) -> Option<String> {

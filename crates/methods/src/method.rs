@@ -147,6 +147,11 @@ pub trait Method: Send + Sync + 'static {
     fn upload_lengths(&self, got: &Self::Broadcast, _network: &dyn Network) -> Vec<usize> {
         got.vectors().into_iter().map(<[f32]>::len).collect()
     }
+    /// Numbers that a later broadcast may have beside those of the first one, such as a generator that
+    /// the server makes in the first round: a client takes nothing that is larger than it can be.
+    fn broadcast_grows(&self, _network: &dyn Network) -> usize {
+        0
+    }
     /// What is wrong with an upload besides its vectors, if anything.
     fn upload_fault(&self, _upload: &Self::Upload, _network: &dyn Network) -> Option<String> {
         None

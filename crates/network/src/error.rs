@@ -1,5 +1,6 @@
 //! What can go wrong between a server and its clients.
 
+use crate::client::Proposal;
 use crate::identity::IdentityError;
 use formant_data::DataError;
 use formant_experiment::ExperimentError;
@@ -69,6 +70,37 @@ pub enum NetworkError {
         over: String,
         /// The server's.
         now: String,
+    },
+    /// The server asks for more than this client's policy lets it.
+    #[error("`{rule}`: the server asks for {asked}\nhint: {remedy}")]
+    Policy {
+        /// The rule with its value.
+        rule: String,
+        /// What the server asks.
+        asked: String,
+        /// What to do.
+        remedy: String,
+    },
+    /// Nobody here has approved the experiment yet.
+    #[error(
+        "`{name}` at {server} is not approved here: its hash is {hash}\nhint: look at what it is, compare the hash with the one that the server's operator sees (`formant status`), and join with --accept {hash}",
+        name = proposal.name, server = proposal.server, hash = proposal.hash
+    )]
+    Unapproved {
+        /// What would run.
+        proposal: Box<Proposal>,
+    },
+    /// The server sends more than there can be.
+    #[error(
+        "{what} has {found}, and there can be {most}: nothing of it was kept\nhint: run the same version of formant on both sides; a server that does so on purpose means harm"
+    )]
+    Excess {
+        /// What it sends.
+        what: String,
+        /// How much.
+        found: String,
+        /// How much there can be, and of what.
+        most: String,
     },
     /// The server does not let this client in.
     #[error("{server} refuses this client: {reason}\nhint: {hint}")]

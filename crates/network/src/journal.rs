@@ -1,6 +1,6 @@
 //! The event log of a server or a client, which goes on after a crash.
 
-use formant_runtime::{LogMark, Quiet, Recorder, RuntimeError, Tail};
+use formant_runtime::{EVENTS_FILE, LogMark, Quiet, Recorder, RuntimeError, Tail, files};
 use std::path::Path;
 use tracing::warn;
 
@@ -11,5 +11,6 @@ pub(crate) fn open(folder: &Path, mark: LogMark) -> Result<Recorder<'static>, Ru
     if from != mark {
         warn!(kept = from.bytes, lost = mark.bytes - from.bytes, "the event log has lost its end");
     }
+    files::create_secret(&folder.join(EVENTS_FILE))?;
     Recorder::open(folder, from, &Quiet)
 }

@@ -25,6 +25,10 @@
 //! that came as it was sent and is wrong is the client's failure, and the round does not wait for it;
 //! one that was damaged on the way may be sent again.
 //!
+//! A client trusts its server as little. What it asks is compared with the rules of the site and approved
+//! by a hash before anything is fetched; broadcasts are bounded by what the network and the method can
+//! make, which the client computes itself. docs/SECURITY.md has the threats and what is left of them.
+//!
 //! # Durability
 //!
 //! Both sides keep files under new names and a manifest that names them, synced and renamed in this
@@ -36,6 +40,7 @@
 //! Of a client, the server holds a connection with at most a mebibyte of unread bytes. Two uploads
 //! are decoded at a time to be checked, one to be aggregated; broadcasts are streamed from their file.
 
+mod approval;
 pub mod client;
 mod codec;
 mod error;
@@ -49,6 +54,7 @@ mod stream;
 mod throttle;
 mod wire;
 
+pub use approval::is_experiment_hash;
 pub use error::NetworkError;
 pub use settings::{SERVER, ServerSettings, parse_bytes};
 pub use stream::{Limits, Traffic};

@@ -62,7 +62,8 @@ impl Footprint {
     pub fn under(load: &Load<'_>) -> Self {
         let layout = load.engine.network().layout();
         let model = 4 * (layout.parameters() as u64).saturating_add(layout.buffer_values() as u64);
-        let scoring = load.engine.pass_bytes(load.scored.min(EVALUATION_BATCH), false);
+        // Who has nothing to score makes no pass; a pass over nothing cannot be asked about.
+        let scoring = load.engine.pass_bytes(load.scored.clamp(1, EVALUATION_BATCH), false);
         let trained = load.methods.iter().map(|method| training(load, method, model));
         let (worker, batch) = trained.fold((scoring, scoring), Ord::max);
         let workers = load.workers;

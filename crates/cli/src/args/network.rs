@@ -1,6 +1,8 @@
 //! The command line of the real network: `serve`, `join` and `status`.
 
 use clap::{Args, ValueEnum};
+use formant_network::client::POLICY;
+use std::fmt::Write as _;
 use std::path::PathBuf;
 
 #[derive(Debug, Args)]
@@ -25,16 +27,36 @@ pub(crate) struct ServeArgs {
     pub(crate) log: LogForm,
 }
 
-#[derive(Debug, Args)]
-#[command(after_help = "\
+/// What the help of `join` ends with: the rules derive from their table.
+fn join_help() -> String {
+    let mut text = String::from(JOIN);
+    for key in POLICY {
+        let value = key.default_value().map_or_else(|| "unset".into(), |value| value.to_string());
+        let _ = write!(text, "\n  {} = {value}\n      {}", key.name, key.help);
+    }
+    text
+}
+
+const JOIN: &str = "\
+The first join of an experiment shows what would run here and ends with exit code 3; --accept HASH
+approves it, once for this state folder. Compare the hash with what the server's operator sees
+(`formant status`). What goes beyond the rules below is refused before anything is trained.
+
 The state folder survives a crash: the same command goes on where it stopped. After every round it
 holds the newest models, personal.safetensors and generic.safetensors, for `formant predict STATE`.
-Neither the data nor the personal model ever leave this machine.
+Neither the samples nor the personal model leave this machine; what is sent was made of the samples,
+and docs/SECURITY.md says what it may tell of them.
 
 Examples:
   formant join --server fl.example.org:7700 --identity alice.bundle.pem --data alice.safetensors --state alice
+  formant join --server fl.example.org:7700 --identity alice.bundle.pem --data alice.safetensors --state alice --accept sha256:…
   formant join --server fl.example.org:7700 --identity bob.bundle.pem --data photos/ --state bob
-  formant join --server 127.0.0.1:7700 --insecure --name client-000 --rehearse --state c0")]
+  formant join --server 127.0.0.1:7700 --insecure --name client-000 --rehearse --state c0
+
+Keys of --policy, and what they are without it:";
+
+#[derive(Debug, Args)]
+#[command(after_help = join_help())]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub(crate) struct JoinArgs {
     /// Where the server listens
@@ -61,6 +83,12 @@ pub(crate) struct JoinArgs {
     /// Folder of this client, which holds its personal model
     #[arg(long, value_name = "DIR")]
     pub(crate) state: PathBuf,
+    /// What the server may have this client do: a file of rules, in place of the safe defaults
+    #[arg(long, value_name = "FILE")]
+    pub(crate) policy: Option<PathBuf>,
+    /// Approve the experiment with this hash, as the first join has shown it
+    #[arg(long, value_name = "HASH")]
+    pub(crate) accept: Option<String>,
     /// Where the folder's run is over and the server has a new one: move the old one into
     /// STATE/archive and take part in the new one
     #[arg(long)]

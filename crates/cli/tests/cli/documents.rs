@@ -4,11 +4,12 @@
 use crate::terminal::Terminal;
 use formant_experiment::{Experiment, Override, QUICKSTART};
 use formant_methods::Zoo;
+use formant_network::client::{POLICY, Policy};
 use std::path::Path;
 use toml::{Table, Value};
 
 /// Pages with examples.
-const PAGES: [&str; 11] = [
+const PAGES: [&str; 12] = [
     "README.md",
     "CONTRIBUTING.md",
     "docs/COMPARING.md",
@@ -17,6 +18,7 @@ const PAGES: [&str; 11] = [
     "docs/GUIDE.md",
     "docs/MODELS.md",
     "docs/PERFORMANCE.md",
+    "docs/SECURITY.md",
     "docs/TRAINING.md",
     "examples/deploy/README.md",
     "examples/custom-method/README.md",
@@ -120,6 +122,22 @@ fn every_experiment_in_the_documents_can_be_run() {
         }
     }
     assert!(seen >= 4, "only {seen} experiments were found");
+}
+
+/// What a client refuses is written in three places, of which one is the table of its keys.
+#[test]
+fn a_clients_rules_are_what_the_documents_say() {
+    let shipped = read("examples/deploy/policy.toml");
+    assert_eq!(shipped, Policy::template(), "examples/deploy/policy.toml");
+    let written = Policy::parse(&shipped.parse().unwrap(), &Zoo::standard()).unwrap();
+    assert_eq!(written, Policy::default());
+    let page = read("docs/SECURITY.md");
+    let inside = page.split("<!-- policy -->\n").nth(1).unwrap().split("<!-- /policy -->").next();
+    assert_eq!(inside.unwrap(), Policy::table(), "docs/SECURITY.md");
+    let help = Terminal::new().formant(&["join", "--help"]).stdout;
+    for key in POLICY {
+        assert!(help.contains(&format!("{} = ", key.name)), "{} in {help}", key.name);
+    }
 }
 
 #[test]

@@ -41,6 +41,22 @@ fn done(terminal: &Terminal, line: &str) -> Answer {
     terminal.succeed(&words)
 }
 
+/// The hash of an experiment that a client shows before anybody has approved it.
+fn proposed(terminal: &Terminal, line: &str) -> String {
+    let words: Vec<&str> = line.split_whitespace().skip(1).collect();
+    let answer = terminal.formant(&words);
+    assert_eq!(answer.code, Some(3), "{line}\n{}", answer.stderr);
+    let hash = answer.stdout.lines().find_map(|line| line.strip_prefix("hash "));
+    let hash = hash.unwrap().trim().to_owned();
+    let exactly = format!("formant {} --accept {hash}", line.trim_start_matches("formant "));
+    let words = |text: &str| -> std::collections::BTreeSet<String> {
+        text.split_whitespace().map(str::to_owned).collect()
+    };
+    let told = answer.stderr.lines().last().unwrap();
+    assert_eq!(words(told), words(&exactly), "the exact command: {}", answer.stderr);
+    hash
+}
+
 /// A port that nobody listens on.
 fn free_port() -> u16 {
     std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
@@ -60,7 +76,7 @@ fn every_command_of_the_guide_works_in_its_order() {
             .replace("fl.example.org:7700", &format!("localhost:{port}"))
             .replace("--host fl.example.org", "--host localhost")
     };
-    let mut server = None;
+    let (mut server, mut shown) = (None, None);
     let mut clients = Vec::new();
     for Block { language, text } in blocks(&read("docs/GUIDE.md")) {
         match language.as_str() {
@@ -76,8 +92,11 @@ fn every_command_of_the_guide_works_in_its_order() {
                         terminal.write("server.toml", &both.join("\n"));
                     } else if line.starts_with("formant serve") {
                         server = Some(started(&terminal, &line));
-                    } else if line.starts_with("formant join") {
+                    } else if let Some(line) = line.strip_suffix("sha256:…") {
+                        let line = format!("{line}{}", shown.as_deref().unwrap());
                         clients.push((started(&terminal, &line), line));
+                    } else if line.starts_with("formant join") {
+                        shown = Some(proposed(&terminal, &line));
                     } else {
                         for (client, line) in clients.drain(..) {
                             finished(&line, client);

@@ -16,6 +16,12 @@ fn every_client_gets_a_file() {
         samples += share.train().len() + share.validation().len() + share.test().len();
     }
     assert_eq!(samples, 300);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        let share = terminal.path("shares/tiny/client-000.safetensors");
+        assert_eq!(share.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+    }
 
     // The same experiment gives the same files, another seed others.
     let bytes =

@@ -86,6 +86,10 @@ impl Method for FedRodHypernetwork {
         Hints { shared: Passes { an_epoch: 2, besides: 0 }, ..Hints::default() }
     }
 
+    fn broadcast_grows(&self, network: &dyn Network) -> usize {
+        length(Head::of(network))
+    }
+
     fn upload_lengths(&self, got: &Shared, network: &dyn Network) -> Vec<usize> {
         vec![got.w.parameters.len(), got.w.buffers.len(), length(Head::of(network))]
     }

@@ -18,6 +18,14 @@ impl Backoff {
         Self { pause: Self::FIRST, salt: xxhash_rust::xxh3::xxh3_64(salt.as_bytes()) }
     }
 
+    /// The pause after so many failures in a row of something that is no connection.
+    pub(crate) fn after(failures: u32) -> Duration {
+        match failures {
+            0 => Duration::ZERO,
+            more => Self::FIRST.saturating_mul(1 << more.min(20)).min(Self::LONGEST),
+        }
+    }
+
     pub(crate) fn reset(&mut self) {
         self.pause = Self::FIRST;
     }

@@ -2,6 +2,7 @@
 //! back for ever when it is lost.
 
 use super::backoff::Backoff;
+use super::bound::Bound;
 use super::handshake::{causes, lasting, wants_tls};
 use super::mind::Notice;
 use super::session::Running;
@@ -23,6 +24,7 @@ use std::time::{Duration, Instant};
 use tokio::io::AsyncBufReadExt;
 use tokio::net::TcpStream;
 use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio_rustls::TlsConnector;
 use tonic::metadata::MetadataValue;
@@ -41,6 +43,11 @@ const STABLE: Duration = Duration::from_secs(10);
 /// How long a farewell may take, and how often it is tried.
 const LEAVE: Duration = Duration::from_secs(5);
 const FAREWELLS: usize = 3;
+/// Most bytes of a message: a chunk, its numbers and some room, or an experiment.
+const MESSAGE: usize = 4 << 20;
+/// Most bytes of an experiment, and of a run's name.
+const EXPERIMENT: usize = 1 << 20;
+const NAME: usize = 256;
 /// Bytes of one transfer that may be on their way unread.
 const WINDOW: u32 = 1 << 20;
 
@@ -98,6 +105,8 @@ pub(crate) struct Link {
     pub(crate) limits: Limits,
     pub(crate) traffic: Arc<Traffic>,
     pub(crate) progress: Arc<Progress>,
+    /// What broadcasts may be: nothing is fetched before that is known.
+    pub(crate) bound: watch::Sender<Option<Bound>>,
     /// Whether the server has let this client in before.
     pub(crate) welcomed: AtomicBool,
     pub(crate) notices: Sender<Notice>,
@@ -170,8 +179,7 @@ impl Link {
             Identity::Name(name) => MetadataValue::try_from(name).ok(),
             Identity::Certificate { .. } => None,
         };
-        FederationClient::with_interceptor(channel, Signer(name))
-            .max_decoding_message_size(usize::MAX)
+        FederationClient::with_interceptor(channel, Signer(name)).max_decoding_message_size(MESSAGE)
     }
 
     async fn connect(&self) -> Result<Channel, Ended> {
@@ -238,6 +246,9 @@ impl Link {
             Ok(_) => return Ended::Refused(confused("the first order is not a welcome")),
             Err(status) => return self.rejected(&status),
         };
+        if let Err(excess) = sensible(&welcome) {
+            return Ended::Refused(excess);
+        }
         info!(server = self.server, "connected");
         self.welcomed.store(true, Relaxed);
         // What was to be sent before the connection was lost is asked for anew.
@@ -290,6 +301,14 @@ impl Link {
             Code::Unauthenticated => "ask for a new certificate: `formant cert client NAME`",
             Code::PermissionDenied => "the server's file lists its clients in server.clients",
             Code::FailedPrecondition => "run the same version of formant on both sides",
+            // What tonic says of a message that is longer than it may be; it would come again.
+            Code::OutOfRange => {
+                return Ended::Refused(NetworkError::Excess {
+                    what: "an order of the server".into(),
+                    found: format!("more than may be ({reason})"),
+                    most: format!("{MESSAGE} bytes"),
+                });
+            }
             _ => {
                 return match std::error::Error::source(status) {
                     Some(source) => self.broken(source),
@@ -298,6 +317,20 @@ impl Link {
             }
         };
         Ended::Refused(NetworkError::Refused { server, reason, hint })
+    }
+}
+
+/// Refuses a welcome that nobody means.
+fn sensible(welcome: &proto::Welcome) -> Result<(), NetworkError> {
+    let texts =
+        [("experiment", &welcome.experiment, EXPERIMENT), ("run's name", &welcome.run, NAME)];
+    match texts.into_iter().find(|(_, text, most)| text.len() > *most) {
+        None => Ok(()),
+        Some((what, text, most)) => Err(NetworkError::Excess {
+            what: format!("the server's {what}"),
+            found: format!("{} bytes", text.len()),
+            most: most.to_string(),
+        }),
     }
 }
 

@@ -4,6 +4,8 @@
 mod record;
 
 use super::Source;
+use super::admission::{Admission, Known};
+use super::bound::Bound;
 use super::link::Command;
 use super::models::{After, Owner, Scribe};
 use super::plan::Assignment;
@@ -14,7 +16,7 @@ use crate::error::NetworkError;
 use crate::journal;
 use crate::wire::proto::{self, dismiss::Cause, verdict::Kind};
 use formant_federation::{Role, Session, SessionAction, SessionEvent, Until};
-use formant_methods::{Value, Zoo};
+use formant_methods::Value;
 use formant_runtime::event::{Event as Line, Phase};
 use formant_runtime::files::{self, Named};
 use formant_runtime::{MethodPlan, Privacy, Recorder, RuntimeError};
@@ -23,6 +25,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender};
 use std::time::Instant;
 use tokio::sync::mpsc::UnboundedSender;
+use tokio::sync::watch;
 use tracing::{info, warn};
 
 /// What happens to a client.
@@ -48,8 +51,9 @@ pub(crate) enum Notice {
 /// The client before it knows what to do.
 pub(crate) struct Waiting {
     pub(crate) vault: Vault,
-    pub(crate) source: Source,
-    pub(crate) zoo: Zoo,
+    pub(crate) beginning: Beginning,
+    /// Where downloads learn what they may be.
+    pub(crate) bound: watch::Sender<Option<Bound>>,
     /// The client's own name.
     pub(crate) name: String,
     pub(crate) inbox: Receiver<Notice>,
@@ -57,26 +61,62 @@ pub(crate) struct Waiting {
     pub(crate) commands: UnboundedSender<Command>,
 }
 
+/// Where a client begins.
+pub(crate) enum Beginning {
+    /// With what the server will say.
+    New(Source, Admission),
+    /// With a run that the server has and that was looked at and admitted already.
+    Admitted(Terms, Box<Assignment>),
+    /// In the middle of a run.
+    Begun(Source, Admission, Terms, Box<Manifest>),
+}
+
 impl Waiting {
     /// Runs to the end of the run, or until it is told to stop: then there is no summary.
-    pub(crate) fn run(
-        self,
-        begun: Option<(Terms, Manifest)>,
-    ) -> Result<Option<Summary>, NetworkError> {
-        let (terms, manifest, welcome) = if let Some((terms, manifest)) = begun {
-            (terms, Some(manifest), None)
-        } else {
-            let Some(welcome) = welcome(&self.inbox)? else { return Ok(None) };
-            (Terms::of(&welcome), None, Some(welcome))
+    pub(crate) fn run(self) -> Result<Option<Summary>, NetworkError> {
+        let Self { vault, beginning, bound, name, inbox, notices, commands } = self;
+        let (terms, assignment, manifest, greeting) = match beginning {
+            Beginning::Begun(source, admission, terms, manifest) => {
+                let assignment = Assignment::new(&terms, source, &admission, Known::Approved)?;
+                (terms, assignment, Some(*manifest), None)
+            }
+            Beginning::New(source, admission) => {
+                let Some(greeting) = welcome(&inbox)? else { return Ok(None) };
+                let terms = Terms::of(&greeting);
+                let known = Known::of(vault.accepted()?.as_deref(), &terms);
+                let assignment = Assignment::new(&terms, source, &admission, known)?;
+                (terms, assignment, None, Some(greeting))
+            }
+            Beginning::Admitted(terms, assignment) => {
+                let Some(greeting) = welcome(&inbox)? else { return Ok(None) };
+                vault.compare(&terms, &Terms::of(&greeting))?;
+                (terms, *assignment, None, Some(greeting))
+            }
         };
-        let mut mind = Mind::new(self, terms, manifest)?;
+        vault.accept(&terms.hash())?;
+        // Only now is anything fetched.
+        bound.send_replace(Some(assignment.bound.clone()));
+        let assignment = Arc::new(assignment);
+        let ready = Ready { vault, terms, assignment, name, inbox, notices, commands };
+        let mut mind = Mind::new(ready, manifest)?;
         let restarted = mind.manifest.session.restart();
         mind.perform(restarted)?;
-        if let Some(welcome) = welcome {
-            mind.take(Notice::Connected(welcome))?;
+        if let Some(greeting) = greeting {
+            mind.take(Notice::Connected(greeting))?;
         }
         mind.run()
     }
+}
+
+/// The client once it knows what to do.
+struct Ready {
+    vault: Vault,
+    terms: Terms,
+    assignment: Arc<Assignment>,
+    name: String,
+    inbox: Receiver<Notice>,
+    notices: Sender<Notice>,
+    commands: UnboundedSender<Command>,
 }
 
 /// The first thing that a new client needs; `None` if it is told to stop.
@@ -116,13 +156,8 @@ struct Mind {
 }
 
 impl Mind {
-    fn new(
-        waiting: Waiting,
-        terms: Terms,
-        manifest: Option<Manifest>,
-    ) -> Result<Self, NetworkError> {
-        let Waiting { vault, source, zoo, name, inbox, notices, commands } = waiting;
-        let assignment = Arc::new(Assignment::new(&terms, source, &zoo)?);
+    fn new(ready: Ready, manifest: Option<Manifest>) -> Result<Self, NetworkError> {
+        let Ready { vault, terms, assignment, name, inbox, notices, commands } = ready;
         let (task, method) = (&assignment.task, &assignment.task.method);
         let manifest = if let Some(manifest) = manifest {
             manifest
@@ -336,7 +371,8 @@ impl Mind {
         let states = self.vault.states();
         let named = missing(self.manifest.broadcasts.get(&round), &states, "broadcast", round)?;
         let method = &*self.method().method;
-        let value = Arc::new(decode_broadcast(method, named, &states, self.terms.packing())?);
+        let how = (self.terms.packing(), &self.assignment.bound);
+        let value = Arc::new(decode_broadcast(method, (round, named), &states, how)?);
         self.broadcast = Some((round, value.clone()));
         Ok(value)
     }

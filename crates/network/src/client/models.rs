@@ -101,7 +101,7 @@ impl Owner {
         let card = task.card_of(role, rounds as usize);
         let layout = task.engine.network().layout();
         let bytes = encode(layout, &card, model).map_err(RuntimeError::from)?;
-        files::write(&path, &bytes, Synced::Name)?;
+        files::write_secret(&path, &bytes, Synced::Name)?;
         Ok(Some(path))
     }
 }

@@ -1,6 +1,8 @@
 //! From the experiment that the server has sent and the client's own data to what it computes.
 
 use super::Source;
+use super::admission::{Admission, Known};
+use super::bound::Bound;
 use super::vault::Terms;
 use crate::error::NetworkError;
 use crate::wire::confused;
@@ -19,12 +21,38 @@ pub(crate) struct Assignment {
     pub(crate) task: Task,
     /// The first line of the event log.
     pub(crate) header: RunStarted,
+    /// What broadcasts may be.
+    pub(crate) bound: Bound,
     /// The client's place.
     client: usize,
     /// Images, some of which are the client's.
     pub(crate) dataset: Arc<Dataset>,
     /// Which of them.
     data: ClientData,
+}
+
+/// The experiment that the server has sent. What it calls its data is a name: no server chooses which
+/// files of this machine are opened.
+fn read(terms: &Terms, source: &Source, zoo: &Zoo) -> Result<OneMethod, NetworkError> {
+    let table: Table = terms
+        .experiment
+        .parse()
+        .map_err(|error| confused(format!("the experiment is not TOML: {error}")))?;
+    let changes: Vec<Override> = match source {
+        Source::Rehearse { dir: Some(dir) } => {
+            vec![Override::new(&["data", "dir"], dir.display().to_string())]
+        }
+        Source::Rehearse { dir: None } | Source::Share(_) | Source::Own { .. } => Vec::new(),
+    };
+    let data = table.get("data").and_then(toml::Value::as_table);
+    for key in ["source", "dataset", "dir", "partition_file"] {
+        let told = data.and_then(|data| data.get(key)).and_then(toml::Value::as_str);
+        let is_path = |text: &str| key == "dir" || text.contains(['/', '\\']) || text == "..";
+        if let Some(path) = told.filter(|text| is_path(text)) {
+            return Err(confused(format!("`data.{key} = {path:?}` names a place on this machine")));
+        }
+    }
+    Ok(OneMethod::new(Experiment::parse_for_network(&table, &changes, zoo)?)?)
 }
 
 /// What a sample is, as the server says.
@@ -55,25 +83,23 @@ fn own(
 }
 
 impl Assignment {
-    /// Wires the experiment up over the client's own data.
-    pub(crate) fn new(terms: &Terms, source: Source, zoo: &Zoo) -> Result<Self, NetworkError> {
-        let table: Table = terms
-            .experiment
-            .parse()
-            .map_err(|error| confused(format!("the experiment is not TOML: {error}")))?;
-        let changes: Vec<Override> = match &source {
-            Source::Rehearse { dir: Some(dir) } => {
-                vec![Override::new(&["data", "dir"], dir.display().to_string())]
-            }
-            Source::Rehearse { dir: None } | Source::Share(_) | Source::Own { .. } => Vec::new(),
-        };
-        let experiment = Experiment::parse_for_network(&table, &changes, zoo)?;
-        let experiment = OneMethod::new(experiment)?;
+    /// Compares what the server asks with this site's rules, and wires the experiment up over the client's
+    /// own data.
+    pub(crate) fn new(
+        terms: &Terms,
+        source: Source,
+        admission: &Admission,
+        known: Known,
+    ) -> Result<Self, NetworkError> {
+        let experiment = read(terms, &source, &admission.zoo)?;
+        let description = described(&experiment)?;
+        let nobodys = Dataset::described(experiment.data.origin.name(), &description)?;
+        let admitted = admission.admit(terms, &experiment, &nobodys)?;
         let (client, clients) = (terms.client, experiment.clients());
         let (dataset, data) = match source {
             Source::Share(share) => {
                 let (dataset, data) =
-                    share.into_dataset(experiment.data.origin.name(), &described(&experiment)?)?;
+                    share.into_dataset(experiment.data.origin.name(), &description)?;
                 (Arc::new(dataset), Some(data))
             }
             Source::Own { path, reading } => {
@@ -105,9 +131,10 @@ impl Assignment {
                 "give this client data with training samples",
             ));
         }
+        let bound = admission.admit_samples(admitted, data.train.len(), known)?;
         let (task, header) =
             experiment.task(&dataset, Side::Client { place: client, data: &data })?;
-        Ok(Self { task, header, client, dataset, data })
+        Ok(Self { task, header, bound, client, dataset, data })
     }
 
     /// The client's place of work.

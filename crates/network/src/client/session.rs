@@ -1,5 +1,6 @@
 //! One connection at work: what the server orders is fetched, what the client has is sent.
 
+use super::bound::Bound;
 use super::link::{Command, Ended, Link};
 use super::mind::Notice;
 use super::transfer::{self, Caller, Lost, Way};
@@ -9,6 +10,7 @@ use formant_runtime::files::Named;
 use proto::dismiss::Cause;
 use proto::order::Order;
 use std::time::Duration;
+use tokio::sync::watch;
 use tokio::task::{AbortHandle, JoinSet};
 
 /// How long transfers may take to end when the line is broken.
@@ -19,6 +21,19 @@ pub(super) enum Brought {
     Broadcast { round: u64, role: formant_federation::Role, file: Option<Named> },
     Last { cause: Cause, round: u64, file: Option<Named> },
     Verdict { round: u64, verdict: proto::Verdict },
+    Excess(NetworkError),
+}
+
+/// Waits until it is known what broadcasts may be, and whether this one may; outside, whether anybody
+/// still wants to know.
+async fn expected(
+    mut bound: watch::Receiver<Option<Bound>>,
+    round: u64,
+    file: &proto::File,
+) -> Result<Result<(), NetworkError>, Lost> {
+    let known = bound.wait_for(Option::is_some).await;
+    let known = known.map_err(|_| Lost("the client has stopped".into()))?;
+    Ok(known.as_ref().map_or(Ok(()), |bound| bound.check_file(round, file)))
 }
 
 /// A session under way.
@@ -41,7 +56,11 @@ impl Running<'_> {
                     return Some(Ended::Refused(confused("a broadcast without a file")));
                 };
                 let (way, states) = (self.way(), self.link.states.clone());
+                let bound = self.link.bound.subscribe();
                 let task = self.tasks.spawn(async move {
+                    if let Err(excess) = expected(bound, round, &file).await? {
+                        return Ok(Brought::Excess(excess));
+                    }
                     let file = transfer::download(way, &states, round, file).await?;
                     Ok(Brought::Broadcast { round, role, file })
                 });
@@ -73,7 +92,11 @@ impl Running<'_> {
             return Some(Ended::Over);
         };
         let (way, states) = (self.way(), self.link.states.clone());
+        let bound = self.link.bound.subscribe();
         self.tasks.spawn(async move {
+            if let Err(excess) = expected(bound, round, &file).await? {
+                return Ok(Brought::Excess(excess));
+            }
             let file = transfer::download(way, &states, round, file).await?;
             Ok(Brought::Last { cause, round, file })
         });
@@ -134,6 +157,7 @@ impl Running<'_> {
         let brought = brought.ok()?;
         let (notice, ended) = match brought {
             Err(lost) => return Some(lost.into()),
+            Ok(Brought::Excess(excess)) => return Some(Ended::Refused(excess)),
             // The server has a newer broadcast, of which it will tell.
             Ok(Brought::Broadcast { file: None, .. }) => return None,
             Ok(Brought::Broadcast { round, role, file: Some(file) }) => {

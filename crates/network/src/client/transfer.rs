@@ -1,5 +1,6 @@
 //! Downloads and uploads that go on where they were cut.
 
+use super::backoff::Backoff;
 use crate::wire::{NAME_KEY, chunk, hex, is_file, is_whole, proto};
 use bytes::Bytes;
 use formant_runtime::files::faults::{Call, pass};
@@ -75,6 +76,16 @@ struct Steps {
     further: bool,
     /// How far each transfer has come: what is fetched or sent a second time is no progress.
     marks: BTreeMap<(Direction, u64), u64>,
+    failed: Failed,
+}
+
+/// How often a broadcast could not be had without coming any further.
+#[derive(Default)]
+struct Failed {
+    round: u64,
+    times: u32,
+    /// Whether it has come further since it last failed.
+    moved: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -94,9 +105,32 @@ impl Progress {
         let further = offset > *mark;
         *mark = offset.max(*mark);
         steps.further |= further;
+        if further {
+            steps.failed = Failed { round, times: 0, moved: true };
+        }
         while steps.marks.len() > MARKS {
             let oldest = steps.marks.keys().min_by_key(|(_, round)| *round).copied();
             oldest.and_then(|key| steps.marks.remove(&key));
+        }
+    }
+
+    /// The broadcast of a round could not be had. It is not asked for again at once, however often the
+    /// connection is made anew meanwhile and whatever else goes well on it.
+    fn failed(&self, round: u64) {
+        let failed = &mut self.steps().failed;
+        if failed.round != round {
+            *failed = Failed { round, ..Failed::default() };
+        }
+        if !std::mem::take(&mut failed.moved) {
+            failed.times = failed.times.saturating_add(1);
+        }
+    }
+
+    /// How long to wait before the broadcast of a round is asked for.
+    fn pause(&self, round: u64) -> Duration {
+        match self.steps().failed {
+            Failed { round: of, times, .. } if of == round => Backoff::after(times),
+            _ => Duration::ZERO,
         }
     }
 
@@ -135,10 +169,14 @@ pub(crate) async fn download(
     // The hash in its name: only the same bytes may go on.
     let part = states.join(format!("broadcast-{round}-{}.part", hex(&file.hash)));
     for _ in 0..TRIES {
+        tokio::time::sleep(way.progress.pause(round)).await;
         match fetch(&mut way, &part, round, file.bytes).await {
             Ok(true) => {}
             Ok(false) => return Ok(None),
-            Err(lost) => return Err(lost),
+            Err(lost) => {
+                way.progress.failed(round);
+                return Err(lost);
+            }
         }
         let bytes = tokio::fs::read(&part).await?;
         if is_file(&file, &bytes) {
@@ -147,6 +185,7 @@ pub(crate) async fn download(
             tokio::task::spawn_blocking(kept).await.map_err(|error| Lost(error.to_string()))??;
             return Ok(Some(named));
         }
+        way.progress.failed(round);
         warn!(round, "a broadcast does not have its hash; it is fetched again");
         files::remove(&part)?;
     }
@@ -156,7 +195,10 @@ pub(crate) async fn download(
 /// Appends what is missing. False if the server does not have it any more.
 async fn fetch(way: &mut Way, part: &Path, round: u64, total: u64) -> Result<bool, Lost> {
     pass(Call::Open, part)?;
-    let mut file = tokio::fs::OpenOptions::new().create(true).append(true).open(part).await?;
+    let mut options = tokio::fs::OpenOptions::new();
+    #[cfg(unix)]
+    options.mode(0o600);
+    let mut file = options.create(true).append(true).open(part).await?;
     let mut offset = file.metadata().await?.len();
     if offset > total {
         file.set_len(0).await?;
@@ -175,6 +217,11 @@ async fn fetch(way: &mut Way, part: &Path, round: u64, total: u64) -> Result<boo
         };
         if !is_whole(&chunk) || chunk.offset != offset {
             return Err(Lost("a chunk was damaged on the way".into()));
+        }
+        // What was announced is what may be written.
+        if chunk.data.is_empty() || chunk.data.len() as u64 > total - offset {
+            let (more, left) = (chunk.data.len(), total - offset);
+            return Err(Lost(format!("a chunk of {more} bytes where {left} are missing")));
         }
         pass(Call::Write, part)?;
         file.write_all(&chunk.data).await?;
@@ -268,5 +315,28 @@ mod tests {
             progress.reached(Direction::Down, round, 1);
         }
         assert!(progress.take() && !progress.take() && progress.steps().marks.len() <= MARKS);
+    }
+
+    #[test]
+    fn a_broadcast_that_fails_again_and_again_is_asked_for_less_and_less_often() {
+        let progress = Progress::default();
+        assert_eq!(progress.pause(1), Duration::ZERO);
+        let mut pauses = Vec::new();
+        for _ in 0..12 {
+            progress.failed(1);
+            pauses.push(progress.pause(1));
+            // What else goes well does not count.
+            progress.reached(Direction::Down, 1, 0);
+        }
+        assert!(pauses[0] >= Duration::from_millis(50), "{pauses:?}");
+        assert!(pauses.is_sorted() && pauses[11] == pauses[10], "{pauses:?}");
+        assert!(pauses[11] >= Duration::from_secs(10), "{pauses:?}");
+        // Another one, or one that comes further, is another matter.
+        assert_eq!(progress.pause(2), Duration::ZERO);
+        progress.reached(Direction::Down, 1, 10);
+        assert_eq!(progress.pause(1), Duration::ZERO);
+        // A line that breaks after it has brought something is no failure of the broadcast.
+        progress.failed(1);
+        assert_eq!(progress.pause(1), Duration::ZERO);
     }
 }

@@ -1,6 +1,7 @@
 //! A client's folder: what survives `kill -9` and a power cut, and never leaves this machine.
 //!
 //! - `run.json`: which run this is, and the experiment that the server has sent; written once.
+//! - `accepted.json`: the experiment that was approved last, so that it is asked for once.
 //! - `manifest.json`: where the client stands and the names of the files that go with it. Replaced
 //!   before anything follows from it.
 //! - `generic.safetensors`, `personal.safetensors`: the newest models, to be used; made of the rest.
@@ -8,6 +9,8 @@
 //! - `states/`: the client's state with its personal model, broadcasts, and uploads that the server
 //!   has not confirmed.
 
+use super::bound::Bound;
+use crate::approval::experiment_hash;
 use crate::codec::{Packing, expand};
 use crate::error::NetworkError;
 use crate::wire::{confused, proto};
@@ -55,11 +58,21 @@ impl Terms {
         }
     }
 
+    /// Whether uploads have 16-bit floats.
+    pub(crate) fn sends_halves(&self) -> bool {
+        self.f16
+    }
+
     pub(crate) fn packing(&self) -> Packing {
         Packing {
             encoding: if self.zstd { Encoding::Zstd } else { Encoding::None },
             precision: if self.f16 { Precision::F16 } else { Precision::F32 },
         }
+    }
+
+    /// What a site approves.
+    pub(crate) fn hash(&self) -> String {
+        experiment_hash(&self.experiment, self.packing())
     }
 
     /// What differs between a folder and a server, in words.
@@ -149,6 +162,12 @@ impl Manifest {
     }
 }
 
+/// The experiment that was approved last.
+#[derive(Serialize, Deserialize)]
+struct Accepted {
+    experiment: String,
+}
+
 /// When a folder is swept.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum When {
@@ -187,6 +206,21 @@ impl Vault {
         self.commit(manifest)
     }
 
+    /// The hash of the experiment that was approved last.
+    pub(crate) fn accepted(&self) -> Result<Option<String>, NetworkError> {
+        let accepted: Option<Accepted> = files::read_manifest(&self.accepted_path(), RESTORE)?;
+        Ok(accepted.map(|accepted| accepted.experiment))
+    }
+
+    /// Keeps that an experiment is approved.
+    pub(crate) fn accept(&self, hash: &str) -> Result<(), NetworkError> {
+        if self.accepted()?.as_deref() == Some(hash) {
+            return Ok(());
+        }
+        let accepted = Accepted { experiment: hash.to_owned() };
+        Ok(files::write_manifest(&self.accepted_path(), &accepted, Synced::Name)?)
+    }
+
     /// Refuses a server that says something else than the one before.
     pub(crate) fn compare(&self, before: &Terms, now: &Terms) -> Result<(), NetworkError> {
         match before.difference(now) {
@@ -199,20 +233,25 @@ impl Vault {
         }
     }
 
-    /// Refuses a new run in a folder whose run is over, or moves that one into the archive.
-    pub(crate) fn make_room(
+    /// Refuses a new run in a folder whose run is over, unless that may go into the archive.
+    pub(crate) fn may_make_room(
         &self,
         over: &Terms,
         now: &Terms,
         again: bool,
     ) -> Result<(), NetworkError> {
-        if !again {
-            return Err(NetworkError::Over {
-                path: self.folder.clone(),
-                over: over.run.clone(),
-                now: now.run.clone(),
-            });
+        if again {
+            return Ok(());
         }
+        Err(NetworkError::Over {
+            path: self.folder.clone(),
+            over: over.run.clone(),
+            now: now.run.clone(),
+        })
+    }
+
+    /// Moves a run that is over into the archive.
+    pub(crate) fn make_room(&self, over: &Terms) -> Result<(), NetworkError> {
         let safe = |c: char| if c.is_alphanumeric() || c == '-' { c } else { '_' };
         // The server has chosen the name.
         let name: String = over.run.chars().take(64).map(safe).collect();
@@ -264,19 +303,27 @@ impl Vault {
         self.folder.join("run.json")
     }
 
+    fn accepted_path(&self) -> PathBuf {
+        self.folder.join("accepted.json")
+    }
+
     fn manifest_path(&self) -> PathBuf {
         self.folder.join("manifest.json")
     }
 }
 
-/// Reads a broadcast back.
+/// Reads a broadcast back, if it is one of this run's network.
 pub(crate) fn decode_broadcast(
     method: &dyn ErasedMethod,
-    named: &Named,
+    (round, named): (u64, &Named),
     states: &Path,
-    packing: Packing,
+    (packing, bound): (Packing, &Bound),
 ) -> Result<Value, NetworkError> {
-    let bytes = expand(named.read(states)?, packing.encoding, u64::MAX - 1)
+    let bytes = expand(named.read(states)?, packing.encoding, bound.bytes())
         .map_err(|error| confused(format!("the broadcast {}: {error}", named.file)))?;
-    Ok(method.decode_broadcast(&bytes)?)
+    let broadcast = method
+        .decode_broadcast(&bytes)
+        .map_err(|error| confused(format!("the broadcast {}: {error}", named.file)))?;
+    bound.check(method, round, &broadcast)?;
+    Ok(broadcast)
 }

@@ -193,6 +193,11 @@ impl RunningServer {
         self.address
     }
 
+    /// The hash by which clients approve the experiment.
+    pub fn experiment_hash(&self) -> &str {
+        &self.core.wiring.hash
+    }
+
     /// Where operators look.
     pub fn ops(&self) -> Option<SocketAddr> {
         self.ops

@@ -1,6 +1,7 @@
 //! What the server knows before any client has come: settings, network and method, and no client's
 //! data.
 
+use crate::approval::experiment_hash;
 use crate::error::NetworkError;
 use crate::settings::ServerSettings;
 use formant_data::{Dataset, Description};
@@ -20,6 +21,8 @@ pub(crate) struct Wiring {
     pub(crate) test: Arc<dyn Samples>,
     /// The resolved experiment as TOML, for clients.
     pub(crate) experiment: String,
+    /// The hash by which sites approve it.
+    pub(crate) hash: String,
 }
 
 impl Wiring {
@@ -39,7 +42,8 @@ impl Wiring {
         let (task, header) = experiment.task(&dataset, Side::Server)?;
         let header = RunStarted { names: settings.clients.clone(), ..header };
         let experiment = experiment.for_clients(&dataset.description())?.to_string();
-        Ok(Self { settings, task, header, test: dataset.test, experiment })
+        let hash = experiment_hash(&experiment, settings.packing);
+        Ok(Self { settings, task, header, test: dataset.test, experiment, hash })
     }
 
     pub(crate) fn method(&self) -> &MethodPlan {

@@ -16,6 +16,9 @@ pub struct Status {
     pub run: String,
     /// The experiment's name.
     pub name: String,
+    /// The hash by which clients approve it.
+    #[serde(default)]
+    pub experiment: String,
     /// The method's label.
     pub method: String,
     /// The round that is open, from 1.
@@ -77,6 +80,7 @@ impl Status {
             formant: header.formant.clone(),
             run: core.run.clone(),
             name: header.name.clone(),
+            experiment: core.wiring.hash.clone(),
             method: core.wiring.method().label.clone(),
             round: manifest.machine.round(),
             rounds: manifest.machine.protocol().rounds,

@@ -2,7 +2,7 @@
 
 use super::{RunningServer, Trust};
 use crate::ServerSettings;
-use crate::client::{Identity, JoinOptions, Source, join};
+use crate::client::{Accept, Identity, JoinOptions, Policy, Source, join};
 use crate::wire::proto::federation_client::FederationClient;
 use crate::wire::proto::upload_part::Part;
 use crate::wire::proto::{self, verdict::Kind};
@@ -362,6 +362,8 @@ async fn strangers_and_other_versions_are_not_let_in() {
         zoo: Zoo::standard(),
         state: folder.path().join("mallory"),
         rate_limit: None,
+        policy: Policy::default(),
+        accept: Accept::Nothing,
         again: false,
     };
     let error = join(options, std::future::pending()).await.unwrap_err().to_string();

@@ -280,13 +280,31 @@ impl NetworkSpec {
         if convolves && input.plane() == 1 {
             return Err(NumericsError::NotPictures { network: self.name.clone(), input });
         }
-        let network = (entry.build)(self, input, classes)?;
-        let parameters = network.layout().parameters();
-        if parameters > LARGEST {
-            let parameters = parameters as f64;
-            return Err(NumericsError::TooLarge { network: self.name.clone(), parameters });
+        let refuse =
+            |parameters| Err(NumericsError::TooLarge { network: self.name.clone(), parameters });
+        // Before sizes are multiplied as whole numbers, where a product may come out small again.
+        let least = self.least(input, classes);
+        if least > LARGEST as f64 {
+            return refuse(least);
         }
-        Ok(network)
+        let network = (entry.build)(self, input, classes)?;
+        match network.layout().parameters() {
+            parameters if parameters > LARGEST => refuse(parameters as f64),
+            _ => Ok(network),
+        }
+    }
+
+    /// Parameters that the options alone ask for.
+    fn least(&self, input: Shape, classes: usize) -> f64 {
+        let values = [input.channels, input.height, input.width].map(|extent| extent as f64);
+        let widths = self.hidden.iter().flatten().chain([&classes]);
+        let (layers, _) =
+            widths.fold((0.0, values.iter().product()), |(sum, inputs): (f64, f64), width| {
+                let outputs = *width as f64;
+                (outputs.mul_add(inputs, sum), outputs)
+            });
+        let channels = self.width.unwrap_or(0) as f64;
+        if self.hidden.is_some() { layers } else { channels * channels }
     }
 }
 

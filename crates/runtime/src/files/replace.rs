@@ -64,6 +64,13 @@ pub fn write(path: &Path, bytes: &[u8], synced: Synced) -> Result<(), RuntimeErr
     write_by(path, synced, |file| file.write_all(bytes))
 }
 
+/// The same for what only the owner may read.
+pub fn write_secret(path: &Path, bytes: &[u8], synced: Synced) -> Result<(), RuntimeError> {
+    let how = Replacement { access: Access::Secret, ..Replacement::synced(synced) };
+    replace(path, how, |file| file.write_all(bytes))
+        .map_err(|source| RuntimeError::file("write", path, source))
+}
+
 /// The same with a writer.
 pub fn write_by(
     path: &Path,
@@ -141,6 +148,15 @@ fn create(path: &Path, access: Access) -> io::Result<File> {
     raw::open(&options, path)
 }
 
+/// An empty file that only its owner may read, unless it is there: for whoever opens it to append.
+pub fn create_secret(path: &Path) -> Result<(), RuntimeError> {
+    let mut options = OpenOptions::new();
+    options.create(true).append(true);
+    restrict(&mut options, Access::Secret);
+    let opened = options.open(path).map(|_| ());
+    opened.map_err(|source| RuntimeError::file("create", path, source))
+}
+
 #[cfg(unix)]
 fn restrict(options: &mut OpenOptions, access: Access) {
     use std::os::unix::fs::OpenOptionsExt;
@@ -181,6 +197,22 @@ mod tests {
         let nowhere = folder.path().join("none").join("a.bin");
         let error = write(&nowhere, b"x", Synced::Name).unwrap_err().to_string();
         assert!(error.contains("cannot write") && error.contains("a.bin"), "{error}");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn secrets_are_their_owners_alone() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().unwrap();
+        let (whole, growing) = (folder.path().join("a.bin"), folder.path().join("a.log"));
+        write_secret(&whole, b"x", Synced::Name).unwrap();
+        create_secret(&growing).unwrap();
+        fs::write(&growing, b"y").unwrap();
+        create_secret(&growing).unwrap();
+        assert_eq!(fs::read(&growing).unwrap(), b"y");
+        for path in [whole, growing] {
+            assert_eq!(fs::metadata(path).unwrap().permissions().mode() & 0o777, 0o600);
+        }
     }
 
     #[test]
