@@ -202,13 +202,14 @@ prop_compose! {
         participation in 0.01..1.0,
         schedule in sample::select(&[Schedule::WaitFree, Schedule::ComputeAndWait][..]),
         quorum in 0.01..1.0,
+        min_success in 0.0..1.0,
         deadline in option::of(span(1)),
         late in late(),
         personal in sample::select(&[Whose::Participants, Whose::Everyone][..]),
         until in sample::select(&[Until::Epochs, Until::Broadcast][..]),
     ) -> Rules {
         let personal_until = if schedule == Schedule::WaitFree { until } else { Until::Epochs };
-        Rules { participation, schedule, quorum, deadline, late, personal, personal_until }
+        Rules { participation, schedule, quorum, min_success, deadline, late, personal, personal_until }
     }
 }
 

@@ -20,12 +20,23 @@ pub struct Protocol {
     pub participation: f64,
     /// Share of the asked clients whose uploads close a round.
     pub quorum: f64,
+    /// Share of the asked clients that must succeed: with more failures than that a round does not close,
+    /// and the run ends. Otherwise whoever makes the others fail would be a quorum of one.
+    #[serde(default = "min_success")]
+    pub min_success: f64,
     /// After which a round closes with what is there.
     pub deadline: Option<Duration>,
     /// What happens to uploads for a round that has closed.
     pub late: Late,
     /// Of the draw of participants.
     pub seed: u64,
+}
+
+/// What [`Protocol::min_success`] is unless somebody says otherwise.
+pub const MIN_SUCCESS: f64 = 0.5;
+
+const fn min_success() -> f64 {
+    MIN_SUCCESS
 }
 
 /// When clients compute and when they transmit.
@@ -97,6 +108,7 @@ impl Protocol {
             personal: Personal { exists: true, until: Until::Epochs, everyone: false },
             participation: 1.0,
             quorum: 1.0,
+            min_success: MIN_SUCCESS,
             deadline: None,
             late: Late::Drop,
             seed: 0,
@@ -115,15 +127,24 @@ impl Protocol {
 
     /// How many clients are asked in a round.
     pub fn participants_a_round(&self) -> usize {
-        let count = (self.clients as f64 * self.participation).round() as usize;
-        count.clamp(1, self.clients.max(1))
+        self.participants_of(self.clients)
+    }
+
+    /// The same, if so many are left to be asked.
+    pub(crate) fn participants_of(&self, clients: usize) -> usize {
+        let count = (clients as f64 * self.participation).round() as usize;
+        count.clamp(1, clients.max(1))
     }
 
     /// Who is asked in a round, ascending: a draw of its own for each round.
     pub fn participants(&self, round: u64) -> Vec<usize> {
-        let (count, mut chosen) =
-            (self.participants_a_round(), (0..self.clients).collect::<Vec<_>>());
-        if count < self.clients {
+        self.participants_among(round, (0..self.clients).collect())
+    }
+
+    /// The same, of these clients.
+    pub(crate) fn participants_among(&self, round: u64, mut chosen: Vec<usize>) -> Vec<usize> {
+        let count = self.participants_of(chosen.len());
+        if count < chosen.len() {
             Rng::new(self.seed, Stream::Participation, round, 0).shuffle(&mut chosen);
             chosen.truncate(count);
             chosen.sort_unstable();
@@ -131,10 +152,14 @@ impl Protocol {
         chosen
     }
 
-    /// Uploads that close a round of so many clients that can still answer.
+    /// Uploads that close a round of so many asked clients, none of whom has failed.
     pub fn needed(&self, asked: usize) -> usize {
-        // A share of 0.8 of ten is eight, whatever 0.8 is in binary.
-        ((self.quorum * asked as f64 - 1e-9).ceil() as usize).clamp(1, asked.max(1))
+        share(self.quorum, asked)
+    }
+
+    /// Clients that must succeed for a round of so many asked clients to close at all.
+    pub fn least(&self, asked: usize) -> usize {
+        share(self.min_success, asked)
     }
 
     /// What a stale upload counts: the share of its change, and the share of its weight. FedBuff
@@ -190,6 +215,12 @@ impl Protocol {
         }
         None
     }
+}
+
+/// A share of some clients, rounded up, and at least one.
+fn share(share: f64, asked: usize) -> usize {
+    // A share of 0.8 of ten is eight, whatever 0.8 is in binary.
+    ((share * asked as f64 - 1e-9).ceil() as usize).clamp(1, asked.max(1))
 }
 
 #[cfg(test)]

@@ -36,6 +36,7 @@
 //! Of a client, the server holds a connection with at most a mebibyte of unread bytes. Two uploads
 //! are decoded at a time to be checked, one to be aggregated; broadcasts are streamed from their file.
 
+pub mod audit;
 pub mod client;
 mod codec;
 mod error;
@@ -48,7 +49,7 @@ mod throttle;
 mod wire;
 
 pub use error::NetworkError;
-pub use settings::{SERVER, ServerSettings, parse_bytes};
+pub use settings::{Rollback, SERVER, ServerSettings, parse_bytes};
 pub use stream::{Limits, Traffic};
 pub use throttle::Throttle;
 pub use wire::{VERSION, fingerprint};

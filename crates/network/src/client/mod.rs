@@ -17,6 +17,7 @@ pub use summary::Summary;
 
 use crate::error::NetworkError;
 use crate::stream::{Limits, Traffic};
+use crate::wire::proto;
 use formant_data::{Reading, Share};
 use formant_methods::Zoo;
 use formant_runtime::files;
@@ -82,10 +83,14 @@ pub async fn join(
             models = %options.state.display(),
             "the run of this folder is over and its models are there; asking the server for a new run"
         );
-        let Some(now) = ask(&options, &mut shutdown).await? else { return Ok(None) };
+        let Some(welcome) = ask(&options, &mut shutdown).await? else { return Ok(None) };
+        let now = Terms::of(&welcome);
         if now.run != terms.run {
             vault.make_room(terms, &now, options.again)?;
             begun = None;
+        } else if let Some((_, manifest)) = &mut begun {
+            // Kept with the first thing that follows from it; until then it is asked anew.
+            manifest.follow(&welcome);
         }
     }
     let (notices, inbox) = std::sync::mpsc::channel();
@@ -119,7 +124,7 @@ pub async fn join(
 async fn ask(
     options: &JoinOptions,
     shutdown: &mut (impl Future<Output = ()> + Unpin),
-) -> Result<Option<Terms>, NetworkError> {
+) -> Result<Option<Box<proto::Welcome>>, NetworkError> {
     let aside = options.state.join("asking");
     files::create_folder(&aside)?;
     let (notices, inbox) = std::sync::mpsc::channel();
@@ -131,8 +136,7 @@ async fn ask(
     connection.abort();
     let _ = connection.await;
     let _ = std::fs::remove_dir_all(&aside);
-    let welcome = answer.map_err(|_| NetworkError::Stopped { what: "client" })??;
-    Ok(welcome.map(|welcome| Terms::of(&welcome)))
+    answer.map_err(|_| NetworkError::Stopped { what: "client" })?
 }
 
 /// What a thread answers; if `shutdown` comes first, the thread is told to stop.

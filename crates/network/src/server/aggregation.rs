@@ -2,6 +2,7 @@
 //! synced before anybody hears of it.
 
 use super::actor::Message;
+use super::collapse;
 use super::core::Core;
 use super::upload::read_kept;
 use super::vault::{self, Kept};
@@ -91,6 +92,10 @@ impl Job {
             Err(error) => return Err(error.into()),
         }
         let wiring = &self.core.wiring;
+        if !collapse::is_finite(&*wiring.method().method, &server)? {
+            let outcome = Err("the GM has values that are not finite".to_owned());
+            return Ok(Aggregation { round, server, uploads, outcome });
+        }
         let kept = vault::keep(&self.states, wiring, &server, round)?;
         let seconds = started.elapsed().as_secs_f64();
         let model = if is_last { wiring.method().method.global_model(&server)? } else { None };

@@ -1,6 +1,6 @@
 //! Manifests: sealed JSON that names the files that count.
 
-use super::replace::{Synced, write};
+use super::replace::{Synced, write, write_secret};
 use crate::RuntimeError;
 use crate::seal::{self, Check};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
@@ -49,24 +49,25 @@ impl Named {
     }
 }
 
-/// Writes a value into a folder, durably, and says how a manifest names it.
+/// Writes a value into a folder, durably and for its owner alone, and says how a manifest names it.
 pub fn store(folder: &Path, name: &str, bytes: &[u8]) -> Result<Named, RuntimeError> {
-    write(&folder.join(name), bytes, Synced::Name)?;
+    write_secret(&folder.join(name), bytes, Synced::Name)?;
     Ok(Named::of(name, bytes))
 }
 
-/// Replaces a manifest, sealed.
+/// Replaces a manifest, sealed, for its owner alone.
 pub fn write_manifest<T: Serialize>(
     path: &Path,
     manifest: &T,
     synced: Synced,
 ) -> Result<(), RuntimeError> {
-    let text = serde_json::to_vec(manifest)
+    let mut text = serde_json::to_vec(manifest)
         .map_err(|error| RuntimeError::file("write", path, error.into()))?;
-    write_sealed(path, text, synced)
+    seal::seal(&mut text, Check::default());
+    write_secret(path, &text, synced)
 }
 
-/// The same for one that is a JSON object already.
+/// The same for one that is a JSON object already, and for everybody to read.
 pub fn write_sealed(path: &Path, mut text: Vec<u8>, synced: Synced) -> Result<(), RuntimeError> {
     seal::seal(&mut text, Check::default());
     write(path, &text, synced)

@@ -16,7 +16,10 @@ pub use folder::{
     wait_for_lock,
 };
 pub use manifest::{Named, fingerprint, read_manifest, store, write_manifest, write_sealed};
-pub use replace::{Access, Replacement, Synced, Writers, replace, settle, write, write_by};
+pub use replace::{
+    Access, Replacement, Synced, Writers, make_private, private, replace, settle, write, write_by,
+    write_secret,
+};
 
 use crate::RuntimeError;
 use std::path::Path;

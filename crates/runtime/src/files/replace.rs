@@ -62,7 +62,32 @@ pub fn write(path: &Path, bytes: &[u8], synced: Synced) -> Result<(), RuntimeErr
     write_by(path, synced, |file| file.write_all(bytes))
 }
 
-/// The same with a writer.
+/// The same for its owner alone to read.
+pub fn write_secret(path: &Path, bytes: &[u8], synced: Synced) -> Result<(), RuntimeError> {
+    let how = Replacement { access: Access::Secret, ..Replacement::synced(synced) };
+    replace(path, how, |file| file.write_all(bytes))
+        .map_err(|source| RuntimeError::file("write", path, source))
+}
+
+/// Has a file that is made be its owner's alone.
+pub fn private(options: &mut OpenOptions) -> &mut OpenOptions {
+    restrict(options, Access::Secret);
+    options
+}
+
+/// Makes a file that is there its owner's alone.
+pub fn make_private(path: &Path) -> Result<(), RuntimeError> {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        fs::set_permissions(path, fs::Permissions::from_mode(0o600))
+            .map_err(|source| RuntimeError::file("write", path, source))?;
+    }
+    let _ = path;
+    Ok(())
+}
+
+/// As [`write`], with a writer.
 pub fn write_by(
     path: &Path,
     synced: Synced,
