@@ -16,7 +16,7 @@ use std::time::SystemTime;
 #[derive(Debug)]
 pub struct Revocations {
     path: PathBuf,
-    authority: CertificateDer<'static>,
+    authorities: Vec<CertificateDer<'static>>,
     state: Mutex<State>,
 }
 
@@ -50,17 +50,17 @@ impl Revocations {
     /// Reads the list in a folder that also holds the authority's certificate, by which it must be
     /// signed.
     pub fn read(dir: &Path) -> Result<Self, IdentityError> {
-        let authority = super::tls::authority(dir)?;
-        Self::of(dir, authority)
+        let authorities = super::tls::authorities(dir)?;
+        Self::of(dir, authorities)
     }
 
     pub(crate) fn of(
         dir: &Path,
-        authority: CertificateDer<'static>,
+        authorities: Vec<CertificateDer<'static>>,
     ) -> Result<Self, IdentityError> {
         let path = dir.join(file::REVOKED);
-        let state = State::read(&path, &authority)?;
-        Ok(Self { path, authority, state: Mutex::new(state) })
+        let state = State::read(&path, &authorities)?;
+        Ok(Self { path, authorities, state: Mutex::new(state) })
     }
 
     /// Whether a certificate is revoked by now. When the file was changed and the new one cannot
@@ -86,7 +86,7 @@ impl Revocations {
         if stamp == state.stamp {
             return Ok(());
         }
-        let new = State::read(&self.path, &self.authority)?;
+        let new = State::read(&self.path, &self.authorities)?;
         if new.list.number < state.list.number {
             let found = "it is older than the list that was here before, and may lack certificates that are revoked since";
             return Err(IdentityError::unusable(&self.path, found, RESTORE));
@@ -112,11 +112,11 @@ impl Revocations {
 }
 
 impl State {
-    fn read(path: &Path, authority: &CertificateDer<'_>) -> Result<Self, IdentityError> {
+    fn read(path: &Path, authorities: &[CertificateDer<'_>]) -> Result<Self, IdentityError> {
         // Before the content: a change in between is then noticed the next time.
         let stamp = Stamp::of(path)?;
         let text = files::read(path, RESTORE)?;
-        let list = list(&text, authority)
+        let list = list(&text, authorities)
             .map_err(|found| IdentityError::unusable(path, found, RESTORE))?;
         Ok(Self { stamp, list })
     }
@@ -131,11 +131,15 @@ impl Stamp {
 }
 
 /// The serial numbers in a list that the authority has signed, or what is wrong with it.
-fn list(text: &[u8], authority: &CertificateDer<'_>) -> Result<List, String> {
+fn list(text: &[u8], authorities: &[CertificateDer<'_>]) -> Result<List, String> {
     let der = CertificateRevocationListDer::from_pem_slice(text)
         .map_err(|error| format!("it holds no list of revoked certificates ({error})"))?;
     let list = Revoked::read(&der).ok_or("it holds no list of revoked certificates")?;
-    if !list.is_signed_by(&parse(authority)?.key) {
+    let mut is_signed = false;
+    for authority in authorities {
+        is_signed |= list.is_signed_by(&parse(authority)?.key);
+    }
+    if !is_signed {
         return Err("it is not signed by the authority in authority.pem".into());
     }
     let serials = list.serials.into_iter().map(Serial::from_bytes).collect();
