@@ -80,7 +80,7 @@ pub const SERVER: &[Key] = &[
         "collapse",
         Kind::Number { min: 0.0, max: 1.0 },
         Default::Number(0.25),
-        "the run stops when the accuracy of the GM above chance is, twice in a row, below this share of its best; 0: never",
+        "the run stops when twice in a row the GM's accuracy above chance is below this share of its best, or a clueless model's loss below this share of its loss; 0: never",
     ),
     key(
         "keep_states",

@@ -30,10 +30,12 @@ fn weigh(
     if least == 0.0 {
         return None;
     }
-    if gm.loss.is_none() {
+    let Some(loss) = gm.loss else {
         return Some(format!("the loss of the GM after round {round} is not finite"));
-    }
-    let chance = 1.0 / classes.max(1) as f64;
+    };
+    // What a model without any idea has.
+    let classes = classes.max(2) as f64;
+    let (chance, clueless) = (1.0 / classes, classes.ln());
     let above = |accuracy: f64| (accuracy - chance).max(0.0);
     let accuracy = gm.accuracy;
     let Some(best) = best.as_mut().filter(|best| best.accuracy >= accuracy) else {
@@ -41,11 +43,12 @@ fn weigh(
         return None;
     };
     let far_below = above(best.accuracy) >= WORTH && above(accuracy) < least * above(best.accuracy);
-    best.low = if far_below { best.low + 1 } else { 0 };
+    let is_low = far_below || loss * least > clueless;
+    best.low = if is_low { best.low + 1 } else { 0 };
     (best.low >= LOW).then(|| {
         let (best, at) = (best.accuracy, best.round);
         format!(
-            "the GM has collapsed: its accuracy is {accuracy:.3} after round {round} and was {best:.3} after round {at}; server.collapse = {least} allows no less"
+            "the GM has collapsed: its accuracy is {accuracy:.3} after round {round} (loss {loss:.3}) and was {best:.3} after round {at}; server.collapse = {least} allows no less"
         )
     })
 }
@@ -113,6 +116,11 @@ mod tests {
         assert_eq!(stops(0.25, &[0.6, 0.1, 0.5, 0.1, 0.6]), None);
         assert_eq!(stops(0.25, &[0.12, 0.08, 0.1, 0.09]), None);
         assert_eq!(stops(0.0, &[0.6, 0.1, 0.1, 0.1]), None);
+        // Sure of itself and wrong: no accuracy is so bad as its loss.
+        let mut best = None;
+        let sure = Score { loss: Some(80.0), ..score(0.3) };
+        let stops = [score(0.6), sure.clone(), sure].map(|gm| weigh(&mut best, 0.25, 10, 1, &gm));
+        assert!(matches!(stops, [None, None, Some(_)]), "{stops:?}");
         let nan = Score { loss: None, ..score(0.1) };
         assert!(weigh(&mut None, 0.25, 10, 1, &nan).is_some());
         assert!(weigh(&mut None, 0.0, 10, 1, &nan).is_none());

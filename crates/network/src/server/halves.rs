@@ -49,10 +49,8 @@ impl Halves {
         let of_it = waiting.counts.get(&origin).copied().unwrap_or_default();
         if of_it >= OF_ONE {
             waiting.evict(origin);
-        } else if waiting.all.len() >= PLACES
-            && let Some(most) = waiting.most()
-        {
-            waiting.evict(most);
+        } else if waiting.all.len() >= PLACES {
+            waiting.evict_from_most();
         }
         let (keep, lost) = oneshot::channel();
         let number = waiting.next;
@@ -68,8 +66,13 @@ impl Halves {
 }
 
 impl Waiting {
-    fn most(&self) -> Option<Origin> {
-        self.counts.iter().max_by_key(|(_, count)| **count).map(|(origin, _)| *origin)
+    /// The oldest of those whose address has the most.
+    fn evict_from_most(&mut self) {
+        let most = self.counts.values().max();
+        let first = self.all.values().find(|half| self.counts.get(&half.origin) == most);
+        if let Some(origin) = first.map(|half| half.origin) {
+            self.evict(origin);
+        }
     }
 
     fn evict(&mut self, origin: Origin) {

