@@ -1,6 +1,7 @@
 //! The command line.
 
 pub(crate) mod adapt;
+pub(crate) mod audit;
 pub(crate) mod cert;
 pub(crate) mod compare;
 pub(crate) mod data;
@@ -86,7 +87,7 @@ pub(crate) enum Command {
     Data(DataArgs),
     /// Write a fully commented experiment.toml
     Init(InitArgs),
-    /// Make, list and revoke the certificates of a federation over the network
+    /// Make, list, renew and revoke the certificates of a federation over the network
     Cert(cert::CertArgs),
     /// Run an experiment with real clients: listen, ask, aggregate
     Serve(network::ServeArgs),
@@ -94,6 +95,8 @@ pub(crate) enum Command {
     Join(network::JoinArgs),
     /// Show where a running server stands
     Status(network::StatusArgs),
+    /// Check and show the log of what a server has taken, refused and aggregated
+    Audit(audit::AuditArgs),
     /// Follow a run or a federation in the browser, with the report's figures as they come
     Watch(watch::WatchArgs),
 }

@@ -1,13 +1,14 @@
 //! `formant cert`.
 
 use crate::args::cert::{
-    CertArgs, CertClientArgs, CertCommand, CertInitArgs, CertListArgs, CertRevokeArgs,
-    CertServerArgs, HostArgs,
+    CertArgs, CertAuthorityArgs, CertClientArgs, CertCommand, CertInitArgs, CertListArgs,
+    CertRenewArgs, CertRevokeArgs, CertServerArgs, HostArgs,
 };
 use crate::output::{pasteable, print, print_json};
 use crate::program;
 use formant_network::identity::{
-    Authority, DEFAULT_HOSTS, Entry, IssuedServer, Kind, Ledger, Standing, Validity, file,
+    Authority, DEFAULT_HOSTS, Entry, IssuedClient, IssuedServer, Kind, Ledger, Standing, Validity,
+    file,
 };
 use jiff::Timestamp;
 use serde_json::json;
@@ -20,6 +21,8 @@ pub(crate) fn cert(args: &CertArgs) -> anyhow::Result<ExitCode> {
         CertCommand::Init(args) => init(args),
         CertCommand::Server(args) => server(args),
         CertCommand::Client(args) => client(args),
+        CertCommand::Renew(args) => renew(args),
+        CertCommand::Authority(args) => authority(args),
         CertCommand::Revoke(args) => revoke(args),
         CertCommand::List(args) => return list(args),
     }?;
@@ -74,18 +77,75 @@ fn made_server(server: &IssuedServer, dir: &Path) -> anyhow::Result<String> {
     Ok(text)
 }
 
+fn renew(args: &CertRenewArgs) -> anyhow::Result<String> {
+    let dir = &args.place.dir;
+    let Some(name) = &args.name else {
+        let validity = Validity::days(args.days.unwrap_or(3_650))?;
+        let mut text = made_server(&Authority::open(dir)?.renew_server(validity)?, dir)?;
+        text.push_str("\nA running server uses it after a restart.\n");
+        return Ok(text);
+    };
+    let validity = Validity::days(args.days.unwrap_or(365))?;
+    let (issued, retired) = Authority::open(dir)?.renew_client(name, validity, args.retire)?;
+    let mut text = made_client(&issued, dir)?;
+    if args.retire {
+        for entry in &retired {
+            writeln!(text, "revoked the one before, serial {}", entry.serial)?;
+        }
+        writeln!(text, "Copy {} to the server.", dir.join(file::REVOKED).display())?;
+    } else {
+        writeln!(text, "The certificate before it stays good until its own end.")?;
+    }
+    Ok(text)
+}
+
+fn authority(args: &CertAuthorityArgs) -> anyhow::Result<String> {
+    let dir = &args.place.dir;
+    let mut authority = Authority::open(dir)?;
+    let mut text = String::new();
+    let trusted = dir.join(file::AUTHORITY);
+    if args.beside {
+        authority.succeed(Validity::days(args.days)?)?;
+        writeln!(text, "made a new authority, good until {}", day(authority.expires()))?;
+        writeln!(text, "  {}  holds both: certificates of either are trusted", trusted.display())?;
+        writeln!(text, "\nNow, in this order:")?;
+        writeln!(
+            text,
+            "  copy {} and {} to the server, and start it again",
+            file::AUTHORITY,
+            file::REVOKED
+        )?;
+        writeln!(text, "  {} cert renew NAME{}  for every client", program::name(), dir_flag(dir))?;
+        writeln!(text, "  {} cert renew --server{}", program::name(), dir_flag(dir))?;
+        writeln!(text, "  {} cert authority --retire{}", program::name(), dir_flag(dir))?;
+    } else {
+        match authority.retire_former()? {
+            0 => writeln!(text, "there is only one authority")?,
+            former => writeln!(text, "{former} former authorities are trusted no longer")?,
+        }
+        writeln!(text, "  {}  copy it to the server, and start that again", trusted.display())?;
+    }
+    Ok(text)
+}
+
 fn client(args: &CertClientArgs) -> anyhow::Result<String> {
     let validity = Validity::days(args.days)?;
-    let issued = Authority::open(&args.place.dir)?.issue_client(&args.name, validity)?;
+    let dir = &args.place.dir;
+    let issued = Authority::open(dir)?.issue_client(&args.name, validity)?;
+    made_client(&issued, dir)
+}
+
+fn made_client(issued: &IssuedClient, dir: &Path) -> anyhow::Result<String> {
     let (files, until) = (&issued.files, day(issued.entry.expires));
+    let name = &issued.entry.name;
     let mut text = String::new();
-    writeln!(text, "made a certificate for {}, good until {until}", args.name)?;
+    writeln!(text, "made a certificate for {name}, good until {until}")?;
     writeln!(text, "  {}  all that this client needs", files.bundle.display())?;
     writeln!(text, "  {}", files.certificate.display())?;
     writeln!(text, "  {}", files.key.display())?;
     writeln!(text, "\nHand the bundle to the client in a safe way, such as scp: whoever has it")?;
-    writeln!(text, "can take part as {}. If it gets lost:", args.name)?;
-    writeln!(text, "  formant cert revoke {}{}", args.name, dir_flag(&args.place.dir))?;
+    writeln!(text, "can take part as {name}. If it gets lost:")?;
+    writeln!(text, "  formant cert revoke {name}{}", dir_flag(dir))?;
     Ok(text)
 }
 

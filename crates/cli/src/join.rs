@@ -3,7 +3,7 @@
 use crate::args::network::JoinArgs;
 use crate::output::{pasteable, print, print_error, print_json};
 use crate::program;
-use crate::service::{block_on, interrupted, start_log};
+use crate::service::{block_on, interrupted, start_log, warn_before};
 use anyhow::{Context, bail};
 use formant_data::{Reading, SourceOptions};
 use formant_methods::Zoo;
@@ -14,6 +14,7 @@ use formant_network::identity::ClientIdentity;
 use formant_network::{NetworkError, is_experiment_hash, parse_bytes};
 use formant_runtime::Choice;
 use formant_runtime::event::Score;
+use jiff::Timestamp;
 use std::fmt::Write as _;
 use std::net::ToSocketAddrs;
 use std::path::Path;
@@ -21,7 +22,7 @@ use std::process::ExitCode;
 
 pub(crate) fn join(args: &JoinArgs, zoo: &Zoo) -> anyhow::Result<ExitCode> {
     start_log(args.log);
-    let (server, identity) = identity(args)?;
+    let (server, identity, expires) = identity(args)?;
     let options = JoinOptions {
         server,
         identity,
@@ -37,6 +38,7 @@ pub(crate) fn join(args: &JoinArgs, zoo: &Zoo) -> anyhow::Result<ExitCode> {
         again: args.again,
     };
     block_on(async {
+        warn_before(expires, "ask for a new bundle: `formant cert renew NAME`");
         let summary = match take_part(options, interrupted()).await {
             Ok(Some(summary)) => summary,
             Ok(None) => return Ok(ExitCode::from(130)),
@@ -145,11 +147,12 @@ fn own(args: &JoinArgs, path: &Path) -> anyhow::Result<Reading> {
 }
 
 /// Where to connect, and as whom.
-fn identity(args: &JoinArgs) -> anyhow::Result<(String, Identity)> {
+fn identity(args: &JoinArgs) -> anyhow::Result<(String, Identity, Option<Timestamp>)> {
     let host = args.server.rsplit_once(':').map_or(args.server.as_str(), |(host, _)| host);
     if let Some(bundle) = &args.identity {
         let name = args.server_name.as_deref().unwrap_or(host).trim_matches(['[', ']']);
-        return Ok((args.server.clone(), Identity::of(&ClientIdentity::read(bundle)?, name)?));
+        let own = ClientIdentity::read(bundle)?;
+        return Ok((args.server.clone(), Identity::of(&own, name)?, own.expires()));
     }
     let absent = || format!("cannot find --server {}\nhint: give a host and a port", args.server);
     let addresses: Vec<_> = args.server.to_socket_addrs().with_context(absent)?.collect();
@@ -163,7 +166,7 @@ fn identity(args: &JoinArgs) -> anyhow::Result<(String, Identity)> {
     // Servers without TLS are mostly on 127.0.0.1, and `localhost` often means ::1 first.
     let address = addresses.iter().find(|address| address.is_ipv4()).or(addresses.first());
     let address = address.with_context(absent)?.to_string();
-    Ok((address, Identity::Name(args.name.clone().unwrap_or_default())))
+    Ok((address, Identity::Name(args.name.clone().unwrap_or_default()), None))
 }
 
 fn rate_limit(args: &JoinArgs) -> anyhow::Result<Option<u64>> {

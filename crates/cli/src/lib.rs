@@ -16,6 +16,7 @@
 
 mod adapt;
 mod args;
+mod audit;
 mod cert;
 mod compare;
 mod data;
@@ -120,6 +121,7 @@ fn run_command(command: Command, zoo: &Zoo) -> anyhow::Result<ExitCode> {
         Command::Data(args) => data::data(args, zoo),
         Command::Init(args) => list::init(&args, zoo),
         Command::Cert(args) => cert::cert(&args),
+        Command::Audit(args) => audit::audit(&args),
         Command::Serve(args) => serve::serve(&args, zoo),
         Command::Join(args) => join::join(&args, zoo),
         Command::Status(args) => status::status(&args),

@@ -3,12 +3,12 @@
 use crate::args::network::ServeArgs;
 use crate::output::{pasteable, print};
 use crate::program;
-use crate::service::{block_on, interrupted, start_log};
+use crate::service::{block_on, interrupted, start_log, warn_before};
 use anyhow::Context;
 use formant_methods::Zoo;
-use formant_network::ServerSettings;
 use formant_network::identity::ServerIdentity;
 use formant_network::server::{RunningServer, Trust};
+use formant_network::{Rollback, ServerSettings};
 use std::fmt::Write as _;
 use std::process::ExitCode;
 
@@ -19,12 +19,20 @@ pub(crate) fn serve(args: &ServeArgs, zoo: &Zoo) -> anyhow::Result<ExitCode> {
     if let Some(state) = &args.state {
         settings.state.clone_from(state);
     }
-    let trust = if args.insecure {
-        Trust::Names
+    if let Some(round) = args.rollback {
+        settings.rollback = Some(Rollback { round, exclude: args.exclude.clone() });
+    }
+    let (trust, expires) = if args.insecure {
+        (Trust::Names, None)
     } else {
-        Trust::of(&ServerIdentity::read(&settings.certs)?)?
+        let identity = ServerIdentity::read(&settings.certs)?;
+        (Trust::of(&identity)?, identity.expires())
     };
     block_on(async {
+        warn_before(
+            expires,
+            "renew it with `formant cert renew --server`, and start the server again",
+        );
         let folder = settings.state.clone();
         let server = RunningServer::start(&experiment, settings, trust).await?;
         tracing::info!(

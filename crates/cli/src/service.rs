@@ -3,6 +3,8 @@
 use crate::args::network::LogForm;
 use crate::output::colour_on_stderr;
 use anyhow::Context;
+use jiff::{SignedDuration, Timestamp};
+use std::time::Duration;
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
@@ -38,6 +40,30 @@ fn filter(text: &str) -> Option<Targets> {
     parts.join(",").parse().ok()
 }
 
+/// From how long before its end a certificate is spoken of, and how often.
+const NOTICE: SignedDuration = SignedDuration::from_hours(30 * 24);
+const REMINDER: Duration = Duration::from_secs(24 * 3_600);
+
+/// Warns of a certificate that ends soon, now and every day from then on.
+pub(crate) fn warn_before(expires: Option<Timestamp>, remedy: &'static str) {
+    let Some(expires) = expires else { return };
+    tokio::spawn(async move {
+        loop {
+            if let Some(days) = ends_soon(expires, Timestamp::now()) {
+                let until = expires.strftime("%Y-%m-%d").to_string();
+                tracing::warn!(until, days, remedy, "the certificate ends soon");
+            }
+            tokio::time::sleep(REMINDER).await;
+        }
+    });
+}
+
+/// How many whole days are left, if they are few.
+fn ends_soon(expires: Timestamp, now: Timestamp) -> Option<i64> {
+    let left = expires.duration_since(now);
+    (left <= NOTICE).then(|| (left.as_hours() / 24).max(0))
+}
+
 /// Comes with the first SIGINT or SIGTERM.
 pub(crate) async fn interrupted() {
     tokio::select! {
@@ -63,6 +89,16 @@ async fn terminated() {
 mod tests {
     use super::*;
     use tracing::Level;
+
+    #[test]
+    fn a_certificate_is_spoken_of_in_its_last_month() {
+        let now: Timestamp = "2030-01-01T00:00:00Z".parse().unwrap();
+        let left = |hours| ends_soon(now + SignedDuration::from_hours(hours), now);
+        assert_eq!(
+            [left(31 * 24), left(30 * 24), left(47), left(-5)],
+            [None, Some(30), Some(1), Some(0)]
+        );
+    }
 
     #[test]
     fn a_filter_names_levels_and_targets() {

@@ -2,7 +2,7 @@
 
 use crate::args::network::StatusArgs;
 use crate::output::{print, print_json};
-use formant_network::server::Status;
+use formant_network::server::{ClientStatus, Status};
 use std::fmt::Write as _;
 use std::process::ExitCode;
 
@@ -40,6 +40,12 @@ fn table(status: &Status) -> anyhow::Result<String> {
     if let Some(privacy) = &status.privacy {
         writeln!(text, "privacy   {}", formant_report::spent(privacy))?;
     }
+    if let Some(why) = &status.trouble {
+        writeln!(text, "trouble   {why}")?;
+    }
+    if status.generation > 0 {
+        writeln!(text, "back      taken back {} times", status.generation)?;
+    }
     writeln!(text, "time      {:.1} s", status.seconds)?;
     writeln!(
         text,
@@ -53,7 +59,11 @@ fn table(status: &Status) -> anyhow::Result<String> {
     writeln!(text, "clients   {present} of {} present", status.clients.len())?;
     for client in &status.clients {
         let presence = if client.present { "present" } else { "away" };
-        let uploaded = if client.uploaded { "uploaded" } else { "" };
+        let uploaded = match client {
+            ClientStatus { excluded: true, .. } => "excluded",
+            ClientStatus { uploaded: true, .. } => "uploaded",
+            _ => "",
+        };
         writeln!(text, "          {:20} {presence:8} {uploaded}", client.name)?;
     }
     Ok(text)

@@ -4,7 +4,7 @@ pub(crate) mod combining;
 
 use crate::section::{Decision, Section, key, whole};
 use crate::units::{MAYBE_TIME, Span};
-use formant_federation::{Late, Schedule, Until};
+use formant_federation::{Late, MIN_SUCCESS, Schedule, Until};
 use formant_methods::choice;
 use formant_methods::schema::{Default as Preset, Key, Kind};
 use formant_runtime::Rule;
@@ -37,7 +37,13 @@ const KEYS: &[Key] = &[
         "quorum",
         Kind::Above { min: 0.0, max: 1.0 },
         Preset::Number(1.0),
-        "share of the asked clients whose uploads close a round",
+        "share of the asked clients whose uploads close a round; those who fail count as missing, but are not waited for",
+    ),
+    key(
+        "min_success",
+        Kind::Number { min: 0.0, max: 1.0 },
+        Preset::Number(MIN_SUCCESS),
+        "share of the asked clients that must not fail; with fewer the run stops rather than close a round with a few",
     ),
     key(
         "deadline",
@@ -91,6 +97,8 @@ pub struct Rules {
     pub schedule: Schedule,
     /// Share of the asked clients whose uploads close a round.
     pub quorum: f64,
+    /// Share of the asked clients that must succeed.
+    pub min_success: f64,
     /// After which a round closes with what is there.
     pub deadline: Option<Span>,
     /// What happens to uploads for a round that has closed. An asynchronous schedule always weighs:
@@ -144,6 +152,7 @@ pub(crate) struct Keys {
     schedule: ScheduleWord,
     buffer: usize,
     quorum: f64,
+    min_success: f64,
     #[serde(skip_serializing_if = "Option::is_none")]
     deadline: Option<Span>,
     late: LateWord,
@@ -168,6 +177,7 @@ impl Rules {
             participation,
             schedule,
             quorum: keys.quorum,
+            min_success: keys.min_success,
             deadline: keys.deadline,
             late: if weigh { Late::Weigh { exponent } } else { Late::Drop },
             personal: keys.personal,
@@ -194,6 +204,7 @@ impl Rules {
             schedule,
             buffer,
             quorum: self.quorum,
+            min_success: self.min_success,
             deadline: self.deadline,
             late,
             staleness_exponent,

@@ -169,6 +169,7 @@ impl Settings {
             },
             participation: rules.participation,
             quorum: rules.quorum,
+            min_success: rules.min_success,
             deadline: rules.deadline.map(|span| span.0),
             late: rules.late,
             seed: self.seed,

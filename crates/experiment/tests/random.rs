@@ -214,6 +214,7 @@ prop_compose! {
         participation in 0.01..1.0,
         schedule in sample::select(&[Schedule::WaitFree, Schedule::ComputeAndWait][..]),
         quorum in prop_oneof![0.01..1.0, Just(1.0)],
+        min_success in 0.0..1.0,
         deadline in option::of(span(1)),
         late in late(),
         personal in sample::select(&[Whose::Participants, Whose::Everyone][..]),
@@ -223,7 +224,8 @@ prop_compose! {
     ) -> Rules {
         let personal_until = if schedule == Schedule::WaitFree { until } else { Until::Epochs };
         Rules {
-            participation, schedule, quorum, deadline, late, personal, personal_until, combine, max_share,
+            participation, schedule, quorum, min_success, deadline, late, personal, personal_until, combine,
+            max_share,
         }
     }
 }

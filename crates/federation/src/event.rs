@@ -29,6 +29,13 @@ pub enum Event {
         /// For which round.
         round: u64,
     },
+    /// What a client has sent must not count any more, though it was accepted: its certificate is revoked.
+    /// It has not answered, and cannot. An aggregation that was ordered with it is ordered anew: the
+    /// driver must not have begun it.
+    Withdrawn {
+        /// Who.
+        client: usize,
+    },
     /// Some time has passed.
     Tick,
     /// The aggregation that was ordered is done and kept.

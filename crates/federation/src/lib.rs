@@ -17,7 +17,7 @@ mod session;
 mod time;
 
 pub use event::{Action, Event};
-pub use protocol::{Draw, Late, Personal, Protocol, Role, Schedule, Until};
+pub use protocol::{Draw, Late, MIN_SUCCESS, Personal, Protocol, Role, Schedule, Until};
 pub use refusal::Refusal;
 pub use server::{Server, Verdict};
 pub use session::{Session, SessionAction, SessionEvent};

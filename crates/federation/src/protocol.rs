@@ -20,6 +20,10 @@ pub struct Protocol {
     pub participation: f64,
     /// Share of the asked clients whose uploads close a round.
     pub quorum: f64,
+    /// Share of the asked clients that must succeed: with more failures than that a round does not close,
+    /// and the run ends. Otherwise whoever makes the others fail would be a quorum of one.
+    #[serde(default = "min_success")]
+    pub min_success: f64,
     /// After which a round closes with what is there.
     pub deadline: Option<Duration>,
     /// What happens to uploads for a round that has closed.
@@ -40,6 +44,13 @@ pub enum Draw {
     /// Everybody by a toss of its own, with the participation as its probability: how many these are is
     /// left to chance.
     Tosses,
+}
+
+/// What [`Protocol::min_success`] is unless somebody says otherwise.
+pub const MIN_SUCCESS: f64 = 0.5;
+
+const fn min_success() -> f64 {
+    MIN_SUCCESS
 }
 
 /// When clients compute and when they transmit.
@@ -111,6 +122,7 @@ impl Protocol {
             personal: Personal { exists: true, until: Until::Epochs, everyone: false },
             participation: 1.0,
             quorum: 1.0,
+            min_success: MIN_SUCCESS,
             deadline: None,
             late: Late::Drop,
             seed: 0,
@@ -130,8 +142,13 @@ impl Protocol {
 
     /// How many clients are asked in a round.
     pub fn participants_a_round(&self) -> usize {
-        let count = (self.clients as f64 * self.participation).round() as usize;
-        count.clamp(1, self.clients.max(1))
+        self.participants_of(self.clients)
+    }
+
+    /// The same, if so many are left to be asked.
+    pub(crate) fn participants_of(&self, clients: usize) -> usize {
+        let count = (clients as f64 * self.participation).round() as usize;
+        count.clamp(1, clients.max(1))
     }
 
     /// How many clients are drawn in a round, on average.
@@ -146,23 +163,31 @@ impl Protocol {
     /// nobody it is one client all the same, which nobody has [drawn](Self::drawn): a round needs an answer
     /// to close.
     pub fn participants(&self, round: u64) -> Vec<usize> {
-        let drawn = self.drawn(round);
-        if !drawn.is_empty() || self.clients == 0 {
+        self.participants_among(round, (0..self.clients).collect())
+    }
+
+    /// The same, of these clients.
+    pub(crate) fn participants_among(&self, round: u64, among: Vec<usize>) -> Vec<usize> {
+        let drawn = self.drawn_among(round, among.clone());
+        if !drawn.is_empty() || among.is_empty() {
             return drawn;
         }
-        vec![self.draws(round).beside().below(self.clients)]
+        vec![among[self.draws(round).beside().below(among.len())]]
     }
 
     /// Who is drawn in a round, ascending. Others may be asked in their place when they have failed.
     pub fn drawn(&self, round: u64) -> Vec<usize> {
-        let (count, mut chosen) =
-            (self.participants_a_round(), (0..self.clients).collect::<Vec<_>>());
+        self.drawn_among(round, (0..self.clients).collect())
+    }
+
+    fn drawn_among(&self, round: u64, mut chosen: Vec<usize>) -> Vec<usize> {
+        let count = self.participants_of(chosen.len());
         match self.draw {
             Draw::Tosses => {
                 let mut rng = self.draws(round);
                 chosen.retain(|_| rng.uniform() < self.participation);
             }
-            Draw::Number if count < self.clients => {
+            Draw::Number if count < chosen.len() => {
                 self.draws(round).shuffle(&mut chosen);
                 chosen.truncate(count);
                 chosen.sort_unstable();
@@ -176,10 +201,14 @@ impl Protocol {
         Rng::new(self.seed, Stream::Participation, round, 0)
     }
 
-    /// Uploads that close a round of so many clients that can still answer.
+    /// Uploads that close a round of so many asked clients, none of whom has failed.
     pub fn needed(&self, asked: usize) -> usize {
-        // A share of 0.8 of ten is eight, whatever 0.8 is in binary.
-        ((self.quorum * asked as f64 - 1e-9).ceil() as usize).clamp(1, asked.max(1))
+        share(self.quorum, asked)
+    }
+
+    /// Clients that must succeed for a round of so many asked clients to close at all.
+    pub fn least(&self, asked: usize) -> usize {
+        share(self.min_success, asked)
     }
 
     /// What a stale upload counts: the share of its change, and the share of its weight. FedBuff
@@ -235,6 +264,12 @@ impl Protocol {
         }
         None
     }
+}
+
+/// A share of some clients, rounded up, and at least one.
+fn share(share: f64, asked: usize) -> usize {
+    // A share of 0.8 of ten is eight, whatever 0.8 is in binary.
+    ((share * asked as f64 - 1e-9).ceil() as usize).clamp(1, asked.max(1))
 }
 
 #[cfg(test)]

@@ -20,6 +20,8 @@ pub enum Refusal {
     Over,
     /// Its values are not finite.
     NotFinite,
+    /// It has a variance below zero.
+    Variance,
     /// Its vectors do not have the shape of the model.
     WrongShape,
     /// It is too far from the broadcast that it answers.
@@ -44,18 +46,21 @@ pub enum Refusal {
     Replaced,
     /// The client's certificate was revoked meanwhile.
     Revoked,
+    /// The client was taken out of the run by whoever serves it.
+    Excluded,
     /// The server is going.
     Stopping,
 }
 
 impl Refusal {
     /// Every reason.
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 20] = [
         Self::Unknown,
         Self::NotAsked,
         Self::Late,
         Self::Over,
         Self::NotFinite,
+        Self::Variance,
         Self::WrongShape,
         Self::Norm,
         Self::Samples,
@@ -68,6 +73,7 @@ impl Refusal {
         Self::Interrupted,
         Self::Replaced,
         Self::Revoked,
+        Self::Excluded,
         Self::Stopping,
     ];
 
@@ -85,6 +91,7 @@ impl Refusal {
             Self::Late => "late",
             Self::Over => "over",
             Self::NotFinite => "not-finite",
+            Self::Variance => "variance",
             Self::WrongShape => "wrong-shape",
             Self::Norm => "norm",
             Self::Samples => "samples",
@@ -97,6 +104,7 @@ impl Refusal {
             Self::Interrupted => "interrupted",
             Self::Replaced => "replaced",
             Self::Revoked => "revoked",
+            Self::Excluded => "excluded",
             Self::Stopping => "stopping",
         }
     }
@@ -109,6 +117,7 @@ impl Refusal {
             Self::Late => "the round has closed",
             Self::Over => "the run is over",
             Self::NotFinite => "it has values that are not finite",
+            Self::Variance => "it has a variance below zero",
             Self::WrongShape => "its vectors do not have the shape of the model",
             Self::Norm => "it is too far from the broadcast",
             Self::Samples => "the number of samples is not plausible",
@@ -121,6 +130,7 @@ impl Refusal {
             Self::Interrupted => "the connection was lost",
             Self::Replaced => "a newer connection sends it",
             Self::Revoked => "its certificate does not hold any more",
+            Self::Excluded => "this client was taken out of the run",
             Self::Stopping => "the server is stopping",
         }
     }

@@ -2,6 +2,7 @@
 
 mod closing;
 mod fitness;
+mod rollback;
 mod verdict;
 
 pub use verdict::Verdict;
@@ -36,6 +37,9 @@ pub struct Server {
     fresh: usize,
     /// Deadlines in a row at which nobody was there who could answer.
     fruitless: u32,
+    /// Clients that were taken out of the run: nobody asks them, and nothing of them counts.
+    #[serde(default)]
+    excluded: BTreeSet<usize>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -87,6 +91,7 @@ impl Server {
             draws: 0,
             fresh: 0,
             fruitless: 0,
+            excluded: BTreeSet::new(),
         }
     }
 
@@ -132,6 +137,11 @@ impl Server {
     /// Whether all rounds are done.
     pub fn is_over(&self) -> bool {
         matches!(self.phase, Phase::Finished | Phase::Abandoned)
+    }
+
+    /// Whether it waits for uploads.
+    pub fn is_collecting(&self) -> bool {
+        self.phase == Phase::Collecting
     }
 
     /// The rules.
@@ -185,6 +195,7 @@ impl Server {
             Event::Failed { client, round } => {
                 self.failed(now, Answer { client, round }, &mut actions);
             }
+            Event::Withdrawn { client } => self.withdrawn(now, client, &mut actions),
             Event::Tick => self.close_if_due(now, &mut actions),
             Event::Aggregated { round } => {
                 if self.phase == Phase::Aggregating && round == self.round {
@@ -265,6 +276,11 @@ impl Server {
         }
     }
 
+    /// Clients that are asked in a round, or at work with the buffered schedule.
+    fn planned(&self) -> usize {
+        self.protocol.participants_of(self.members.len() - self.excluded.len())
+    }
+
     fn is_buffered(&self) -> bool {
         matches!(self.protocol.schedule, Schedule::Buffered { .. })
     }
@@ -285,12 +301,14 @@ impl Server {
         if self.is_buffered() {
             self.top_up(actions);
         } else {
-            self.asked = self.protocol.participants(self.round).into_iter().collect();
+            let some = (0..self.members.len()).filter(|client| !self.excluded.contains(client));
+            let some = self.protocol.participants_among(self.round, some.collect());
+            self.asked = some.into_iter().collect();
             let bystanders = self.protocol.personal.everyone && self.protocol.personal.exists;
             for client in 0..self.members.len() {
                 if self.asked.contains(&client) {
                     self.ask(client, actions);
-                } else {
+                } else if !self.excluded.contains(&client) {
                     // What it was due is the past; if it still answers that, it is late.
                     let due = bystanders.then_some((self.round, Role::Bystander));
                     self.members[client].due = due;
@@ -330,6 +348,7 @@ impl Server {
     fn idle(&self) -> impl Iterator<Item = usize> {
         (0..self.members.len()).filter(|client| {
             self.members[*client].answered < self.round
+                && !self.excluded.contains(client)
                 && !self.asked.contains(client)
                 && !self.failed.contains(client)
         })
@@ -338,7 +357,7 @@ impl Server {
     /// Brings the number of clients at work to what it should be.
     fn top_up(&mut self, actions: &mut Vec<Action>) {
         self.release_absent();
-        while self.asked.difference(&self.failed).count() < self.protocol.participants_a_round() {
+        while self.asked.difference(&self.failed).count() < self.planned() {
             let idle: Vec<usize> = self.idle().collect();
             if idle.is_empty() {
                 return;

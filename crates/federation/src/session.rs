@@ -80,6 +80,7 @@ pub enum SessionAction {
 /// One client. It is its own checkpoint: a driver keeps it, together with the client's state, before
 /// it acts; what was under way and not kept is done again.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub struct Session {
     schedule: Schedule,
     personal: crate::Personal,
@@ -96,6 +97,9 @@ pub struct Session {
     has_sent: bool,
     connected: bool,
     finished: bool,
+    /// The work at hand is of a round that the run has gone back behind: nothing of it is sent.
+    #[serde(default)]
+    void: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -136,12 +140,45 @@ impl Session {
             has_sent: false,
             connected: false,
             finished: false,
+            void: false,
         }
+    }
+
+    /// The run has gone back to what it was after `round`: what follows that is to be done again, and
+    /// nothing that answers it counts. `has_sent` says whether an upload is left beside which a bystander's
+    /// personal phase can train. Work at hand comes to its end, and leads to nothing.
+    pub fn go_back(&mut self, round: u64, has_sent: bool) -> Vec<SessionAction> {
+        let mut actions = Vec::new();
+        self.stop_if_endless(&mut actions);
+        self.next = None;
+        self.seen = (round, Role::Participant);
+        self.personal_round = self.personal_round.min(round);
+        self.outbox.clear();
+        self.has_sent &= has_sent;
+        self.finished = false;
+        self.void = self.work != Work::Nothing;
+        actions
+    }
+
+    /// Whether the work at hand leads to nothing.
+    pub fn is_void(&self) -> bool {
+        self.void
+    }
+
+    /// Work that leads to nothing is over.
+    fn end_void(&mut self, actions: &mut Vec<SessionAction>) {
+        (self.work, self.void) = (Work::Nothing, false);
+        self.take_next(actions);
     }
 
     /// Goes on after a restart: work that was under way is begun again from what was kept.
     pub fn restart(&mut self) -> Vec<SessionAction> {
         self.connected = false;
+        if self.void {
+            let mut actions = Vec::new();
+            self.end_void(&mut actions);
+            return actions;
+        }
         match self.work {
             Work::Nothing if self.finished => vec![SessionAction::End],
             Work::Nothing => Vec::new(),
@@ -180,6 +217,13 @@ impl Session {
         let mut actions = Vec::new();
         match event {
             SessionEvent::Broadcast { round, role } => self.broadcast(round, role, &mut actions),
+            SessionEvent::SharedDone { .. }
+            | SessionEvent::SharedFailed { .. }
+            | SessionEvent::PersonalDone { .. }
+                if self.void =>
+            {
+                self.end_void(&mut actions);
+            }
             SessionEvent::SharedDone { round } if self.work == (Work::Shared { round }) => {
                 self.shared_done(round, &mut actions);
             }

@@ -290,6 +290,20 @@ impl World {
         assert_eq!(self.interrupted, None, "an aggregation that was ordered is ordered again");
     }
 
+    /// What a client has sent is taken out, unless it is being aggregated.
+    fn withdraw(&mut self, client: usize) {
+        let is_under_way =
+            |(_, uploads): &(u64, Vec<(usize, u64)>)| uploads.iter().any(|(who, _)| *who == client);
+        if self.failing == 0.0 || self.pending.as_ref().is_some_and(is_under_way) {
+            return;
+        }
+        let kept: Vec<_> = self.server.kept().filter(|(who, _)| *who == client).collect();
+        self.tell_server(Event::Withdrawn { client });
+        self.accepted.retain(|answer| !kept.contains(answer));
+        let pending = self.pending.iter().flat_map(|(_, uploads)| uploads);
+        assert!(self.server.kept().chain(pending.copied()).all(|(who, _)| who != client));
+    }
+
     fn deliver(&mut self, twice: f64) -> bool {
         if self.packets.is_empty() {
             return false;
@@ -323,8 +337,9 @@ impl World {
     fn step(&mut self, accidents: f64) -> bool {
         let client = self.rng.below(self.clients.len());
         if self.chance(accidents) {
-            match self.rng.below(8) {
+            match self.rng.below(9) {
                 0 => self.crash_server(),
+                8 => self.withdraw(client),
                 1..=3 => self.crash_client(client),
                 _ => self.disconnect(client),
             }
@@ -357,6 +372,7 @@ fn protocol(rng: &mut Rng) -> Protocol {
         },
         participation: [0.3, 0.6, 1.0][rng.below(3)],
         quorum: [0.5, 0.8, 1.0][rng.below(3)],
+        min_success: [0.0, 0.5, 0.9][rng.below(3)],
         deadline: (rng.below(2) == 0).then(|| Duration::from_secs(10)),
         late: if rng.below(2) == 0 { Late::Drop } else { Late::Weigh { exponent: 0.5 } },
         seed: rng.next_u64(),

@@ -147,6 +147,86 @@ fn a_round_goes_on_without_those_who_failed() {
 }
 
 #[test]
+fn a_quorum_counts_successes_and_not_those_who_are_left() {
+    let ten = || Protocol { quorum: 0.8, ..Protocol::synchronous(10, 1) };
+    let fail = |server: &mut Server, client| server.handle(NOW, Event::Failed { client, round: 1 });
+    // Three have failed: eight cannot succeed, so all seven must.
+    let mut server = open(ten());
+    for client in 0..3 {
+        fail(&mut server, client);
+    }
+    for client in 3..9 {
+        assert_eq!(upload(&mut server, client, 1).len(), 1, "client {client} closes nothing");
+    }
+    assert_eq!(upload(&mut server, 9, 1).len(), 2);
+    // Nobody closes a round alone whose others have failed: not at once and not at a deadline.
+    for deadline in [None, Some(Duration::from_secs(60))] {
+        let mut server = open(Protocol { deadline, quorum: 1.0, ..ten() });
+        upload(&mut server, 9, 1);
+        for client in 0..5 {
+            assert_eq!(fail(&mut server, client).len(), 1);
+        }
+        assert_eq!(fail(&mut server, 5)[1], Action::Abandon { round: 1 });
+        let why = server.shortage().unwrap();
+        assert!(why.starts_with("only 4 of 10") && why.contains("= 0.5 needs 5"), "{why}");
+        assert_eq!(server.handle(at(60.0), Event::Tick), []);
+    }
+    // Unless that is what somebody wants.
+    let mut server = open(Protocol { min_success: 0.0, ..ten() });
+    for client in 0..9 {
+        fail(&mut server, client);
+    }
+    let uploads = vec![(9, 1)];
+    assert_eq!(upload(&mut server, 9, 1)[1], Action::Aggregate { round: 1, uploads });
+}
+
+#[test]
+fn what_was_taken_out_does_not_count_and_its_client_has_failed() {
+    let mut server = open(Protocol { quorum: 0.5, ..Protocol::synchronous(4, 2) });
+    upload(&mut server, 0, 1);
+    server.handle(NOW, Event::Withdrawn { client: 0 });
+    assert_eq!(server.kept().count(), 0);
+    assert_eq!(upload(&mut server, 1, 1).len(), 1, "it alone is no quorum");
+    let uploads = vec![(1, 1), (2, 1)];
+    assert_eq!(upload(&mut server, 2, 1)[1], Action::Aggregate { round: 1, uploads });
+    // An aggregation that nobody has begun yet is ordered anew, once there are enough again.
+    assert_eq!(server.handle(NOW, Event::Withdrawn { client: 1 }), []);
+    let uploads = vec![(2, 1), (3, 1)];
+    assert_eq!(upload(&mut server, 3, 1)[1], Action::Aggregate { round: 1, uploads });
+    server.handle(NOW, Event::Aggregated { round: 1 });
+    // It may come back.
+    assert_eq!(upload(&mut server, 1, 2)[0], Action::Accept { client: 1, round: 2 });
+}
+
+#[test]
+fn nobody_has_answered_a_round_that_there_is_not() {
+    let mut server = open(Protocol::synchronous(2, 2));
+    let refused = Action::Refuse { client: 0, round: 0, reason: Refusal::NotAsked };
+    assert_eq!(upload(&mut server, 0, 0), [refused]);
+}
+
+#[test]
+fn a_run_goes_on_after_a_round_without_some() {
+    let protocol = Protocol { participation: 0.5, ..Protocol::synchronous(4, 9) };
+    let mut server = Server::after(protocol, 3, [0, 2]);
+    let draws: std::collections::BTreeSet<usize> = (4..=9)
+        .flat_map(|round| {
+            if round == 4 {
+                server.start(NOW);
+            } else {
+                server.handle(NOW, Event::Aggregated { round: round - 1 });
+            }
+            assert_eq!(server.round(), round);
+            let asked: Vec<usize> = server.asked().collect();
+            assert_eq!(asked.len(), 1, "half of the two who are left");
+            server.handle(NOW, Event::Uploaded { client: asked[0], round });
+            asked
+        })
+        .collect();
+    assert_eq!(draws.into_iter().collect::<Vec<_>>(), [1, 3]);
+}
+
+#[test]
 fn a_buffer_is_aggregated_when_it_is_full_and_nobody_answers_a_model_twice() {
     let schedule = Schedule::Buffered { size: 2 };
     let mut server = open(Protocol { schedule, ..Protocol::synchronous(3, 3) });
@@ -322,4 +402,34 @@ fn after_a_restart_the_work_at_hand_is_begun_again() {
     let train = SessionAction::TrainPersonal { round: 1, until: Until::Epochs };
     assert_eq!(session.restart(), [train]);
     assert_eq!(session.handle(SessionEvent::Connected), [SessionAction::Upload { round: 1 }]);
+}
+
+#[test]
+fn a_session_goes_back_with_its_run_and_sends_nothing_of_what_was() {
+    let protocol = Protocol::synchronous(1, 9);
+    let back_at_two = SessionEvent::Broadcast { round: 2, role: Role::Participant };
+    let third = SessionEvent::Broadcast { round: 3, role: Role::Participant };
+    for crash in [false, true] {
+        let mut session = Session::new(&protocol);
+        let done = SessionEvent::SharedDone { round: 3 };
+        run(&mut session, &[SessionEvent::Connected, third]);
+        // In the middle of a phase of round 3, the run is what it was after round 1.
+        assert_eq!(session.go_back(1, false), []);
+        assert!(session.is_void());
+        assert_eq!(run(&mut session, &[back_at_two]), [], "one thing at a time");
+        let actions = if crash { session.restart() } else { run(&mut session, &[done]) };
+        assert_eq!(actions, [SessionAction::TrainShared { round: 2 }]);
+        assert_eq!(session.unconfirmed().count(), 0);
+    }
+    // At rest, with an answer that nobody has confirmed, or at the end of the run.
+    let mut session = Session::new(&protocol);
+    let shared = SessionEvent::SharedDone { round: 3 };
+    let personal = SessionEvent::PersonalDone { round: 3 };
+    run(&mut session, &[SessionEvent::Connected, third, shared, personal, SessionEvent::Finished]);
+    assert!(session.is_over());
+    assert_eq!(session.go_back(1, true), []);
+    assert!(!session.is_over() && session.unconfirmed().count() == 0);
+    assert_eq!(run(&mut session, &[back_at_two]), [SessionAction::TrainShared { round: 2 }]);
+    let again = run(&mut session, &[SessionEvent::SharedDone { round: 2 }]);
+    assert_eq!(again[0], SessionAction::Upload { round: 2 });
 }

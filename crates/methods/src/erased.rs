@@ -201,6 +201,26 @@ mod sealed {
 
 impl<M> sealed::Sealed for Erased<M> {}
 
+/// A finite model with a variance below zero takes the root of it in every evaluation.
+fn check_variances<U: Message>(
+    client: usize,
+    vectors: &[&[f32]],
+    network: &dyn Network,
+) -> Result<(), MethodError> {
+    let layout = network.layout();
+    let Some(statistics) = vectors.get(U::STATISTICS) else { return Ok(()) };
+    if statistics.len() != layout.buffer_values() {
+        return Ok(());
+    }
+    for tensor in layout.variances() {
+        if let Some(value) = statistics[tensor.range.clone()].iter().find(|value| **value < 0.0) {
+            let tensor = tensor.name.clone();
+            return Err(MethodError::Variance { client, tensor, value: *value });
+        }
+    }
+    Ok(())
+}
+
 /// A method together with its line in the zoo.
 pub(crate) struct Erased<M> {
     pub(crate) method: M,
@@ -331,6 +351,7 @@ impl<M: Method> ErasedMethod for Erased<M> {
         if !vectors.iter().all(|vector| vector::all_finite(vector)) {
             return foreign("values that are not finite".into(), "a finite model".into());
         }
+        check_variances::<M::Upload>(client, &vectors, network)?;
         match self.method.upload_fault(upload, network) {
             Some(fault) => foreign(fault, "an upload of this federation".into()),
             None => Ok(()),

@@ -55,6 +55,18 @@ pub enum MethodError {
         /// What it should have been.
         expected: String,
     },
+    /// An upload with a variance that is none: every model it went into would compute nothing but NaN.
+    #[error(
+        "client {client} sent {value} as a variance in {tensor}, and no variance is below zero"
+    )]
+    Variance {
+        /// Who sent it.
+        client: usize,
+        /// The buffer that it stands in.
+        tensor: String,
+        /// What it was.
+        value: f32,
+    },
     /// A value of another method, or of another role, was handed over: a bug in a driver.
     #[error("a value of method `{method}` is not the {what} that was expected")]
     WrongValue {

@@ -47,6 +47,12 @@ pub struct Welcome {
     /// Most bytes in one chunk.
     #[prost(uint32, tag = "6")]
     pub chunk: u32,
+    /// How often the run was taken back, and after how many rounds it went on the last time: a client that
+    /// knows of fewer times forgets what it did in later rounds, and keeps its personal model.
+    #[prost(uint32, tag = "7")]
+    pub generation: u32,
+    #[prost(uint64, tag = "8")]
+    pub since: u64,
 }
 /// A round is open; its broadcast can be downloaded.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]

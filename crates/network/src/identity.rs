@@ -21,7 +21,7 @@
 //!
 //! | file | what it is | who needs it |
 //! | --- | --- | --- |
-//! | `authority.pem` | the authority's certificate | server |
+//! | `authority.pem` | the authority's certificate, and behind it those of former authorities that are still trusted | server |
 //! | `authority.key` | its key; whoever has it can admit anybody | nobody else |
 //! | `issued.toml` | every certificate it gave out, and which are revoked | nobody else |
 //! | `revoked.pem` | the revoked ones as a signed list (CRL) | server |
@@ -31,6 +31,7 @@
 
 mod authority;
 pub(crate) mod certificate;
+mod change;
 mod der;
 mod error;
 mod files;

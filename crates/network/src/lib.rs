@@ -41,6 +41,7 @@
 //! are decoded at a time to be checked, one to be aggregated; broadcasts are streamed from their file.
 
 mod approval;
+pub mod audit;
 pub mod client;
 mod codec;
 mod error;
@@ -56,7 +57,7 @@ mod wire;
 
 pub use approval::is_experiment_hash;
 pub use error::NetworkError;
-pub use settings::{SERVER, ServerSettings, parse_bytes};
+pub use settings::{Rollback, SERVER, ServerSettings, parse_bytes};
 pub use stream::{Limits, Traffic};
 pub use throttle::Throttle;
 pub use wire::{VERSION, fingerprint};

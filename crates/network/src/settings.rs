@@ -3,7 +3,7 @@
 use crate::codec::Packing;
 use crate::error::NetworkError;
 use crate::wire::proto::{Encoding, Precision};
-use formant_experiment::units::{self, Size, Span};
+use formant_experiment::units::{self, MAYBE_TIME, Size, Span};
 use formant_experiment::{Experiment, ExperimentError, OneMethod};
 use formant_methods::schema::{Default, Form, Key, Kind, SchemaError, resolve, suggest};
 use formant_methods::{Zoo, choice};
@@ -70,6 +70,30 @@ pub const SERVER: &[Key] = &[
         Kind::Choice(UploadPrecision::WORDS),
         Default::Text(UploadPrecision::F32.word()),
         "f16 halves uploads and rounds their parameters",
+    ),
+    key(
+        "patience",
+        Kind::Form(&MAYBE_TIME),
+        Default::Text("1h"),
+        "after this long a round closes with what is there, where federation.deadline is not set; empty: never",
+    ),
+    key(
+        "collapse",
+        Kind::Number { min: 0.0, max: 1.0 },
+        Default::Number(0.25),
+        "the run stops when twice in a row the GM's accuracy above chance is below this share of its best, or a clueless model's loss below this share of its loss; 0: never",
+    ),
+    key(
+        "keep_states",
+        Kind::Integer { min: 0, max: 10_000 },
+        Default::Integer(5),
+        "earlier rounds to which `formant serve --rollback ROUND` can take the run back",
+    ),
+    key(
+        "max_calls",
+        Kind::Integer { min: 1, max: 1_000_000 },
+        Default::Integer(100),
+        "calls a second of one client, over the last ten seconds; more are told to come again",
     ),
     key("chunk", Kind::Form(&CHUNK), Default::Text("256KiB"), "bytes in one message of a transfer"),
     key(
@@ -152,6 +176,11 @@ struct Keys {
     max_norm_ratio: f64,
     compress: Compression,
     upload_precision: UploadPrecision,
+    #[serde(deserialize_with = "unless_empty_time")]
+    patience: Option<Span>,
+    collapse: f64,
+    keep_states: usize,
+    max_calls: u32,
     chunk: Size,
     idle_timeout: Span,
     min_rate: Size,
@@ -163,6 +192,21 @@ fn unless_empty<'d, D: Deserializer<'d>>(deserializer: D) -> Result<Option<Socke
     let text = String::deserialize(deserializer)?;
     let address = (!text.is_empty()).then(|| text.parse().map_err(serde::de::Error::custom));
     address.transpose()
+}
+
+fn unless_empty_time<'d, D: Deserializer<'d>>(deserializer: D) -> Result<Option<Span>, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    let time = (!text.is_empty()).then(|| Span::try_from(text).map_err(serde::de::Error::custom));
+    time.transpose()
+}
+
+/// Back to an earlier state of a run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rollback {
+    /// The run goes on as it was after so many rounds.
+    pub round: u64,
+    /// Names of clients that take no part from then on.
+    pub exclude: Vec<String>,
 }
 
 /// A server's settings, checked and filled in.
@@ -188,6 +232,16 @@ pub struct ServerSettings {
     pub max_upload: Option<u64>,
     /// Furthest that an upload may be from its broadcast, as a multiple of the broadcast's norm.
     pub max_norm_ratio: f64,
+    /// After this long a round closes with what is there, if the experiment does not say.
+    pub patience: Option<Duration>,
+    /// Share of its best that the GM's accuracy above chance may fall to.
+    pub collapse: f64,
+    /// Earlier rounds to which the run can be taken back.
+    pub keep_states: usize,
+    /// Calls a second of one client.
+    pub max_calls: u32,
+    /// Whether the run is to be taken back before it goes on. No key of the file: it is done once.
+    pub rollback: Option<Rollback>,
     /// Bytes in one message of a transfer.
     pub chunk: usize,
     /// A transfer without a chunk for so long is given up.
@@ -252,6 +306,11 @@ impl ServerSettings {
             max_samples: keys.max_samples,
             max_upload: keys.max_upload.map(|size| size.0),
             max_norm_ratio: keys.max_norm_ratio,
+            patience: keys.patience.map(|span| span.0),
+            collapse: keys.collapse,
+            keep_states: keys.keep_states,
+            max_calls: keys.max_calls,
+            rollback: None,
             chunk: keys.chunk.0 as usize,
             idle_timeout: keys.idle_timeout.0,
             min_rate: keys.min_rate.0,

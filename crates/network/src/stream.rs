@@ -49,6 +49,11 @@ impl Metered {
         let _ = socket.set_nodelay(true);
         Self { socket, traffic, receive: Gate::new(limits.receive), send: Gate::new(limits.send) }
     }
+
+    /// Waits until the other side has said something, and takes nothing of it.
+    pub(crate) async fn readable(&self) -> io::Result<()> {
+        self.socket.readable().await
+    }
 }
 
 /// One direction under a cap.

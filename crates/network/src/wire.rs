@@ -80,6 +80,11 @@ pub fn fingerprint(bytes: &[u8]) -> String {
     files::fingerprint(bytes)
 }
 
+/// SHA-256 as hexadecimal digits, where somebody may want a second content of the same hash.
+pub(crate) fn sha256(bytes: &[u8]) -> String {
+    hex(ring::digest::digest(&ring::digest::SHA256, bytes).as_ref())
+}
+
 /// What another program has sent does not make sense.
 pub(crate) fn confused(what: impl Into<String>) -> NetworkError {
     NetworkError::Confused { what: what.into() }

@@ -321,3 +321,74 @@ fn two_at_once_forget_no_certificate() {
     });
     assert_eq!(Authority::open(dir.path()).unwrap().list().len(), 5);
 }
+
+/// Whether a client's bundle and a server's folder accept each other.
+async fn accept(dir: &Path, bundle: &Path) -> bool {
+    let server = ServerIdentity::read(dir).unwrap();
+    let client = ClientIdentity::read(bundle).unwrap().client_config().unwrap();
+    let met = meet(&server, client, "localhost").await;
+    met.0.is_ok() && met.1.is_ok()
+}
+
+#[tokio::test]
+async fn an_authority_gives_way_to_another_while_both_are_trusted() {
+    let (dir, mut authority) = authority();
+    let old = authority.issue_client("a", days(10)).unwrap().files.bundle;
+    let kept = dir.path().join("old.pem");
+    fs::copy(&old, &kept).unwrap();
+    authority.succeed(days(200)).unwrap();
+    drop(authority);
+    let mut authority = Authority::open(dir.path()).unwrap();
+    // The server still shows what the old one has signed, to clients who know nothing else.
+    assert!(accept(dir.path(), &kept).await);
+    let (new, _) = authority.renew_client("a", days(10), false).unwrap();
+    assert!(accept(dir.path(), &new.files.bundle).await);
+    authority.renew_server(days(10)).unwrap();
+    assert!(accept(dir.path(), &new.files.bundle).await);
+    assert_eq!(authority.retire_former().unwrap(), 1);
+    assert_eq!(authority.retire_former().unwrap(), 0);
+    assert!(accept(dir.path(), &new.files.bundle).await);
+    assert!(!accept(dir.path(), &kept).await);
+}
+
+#[tokio::test]
+async fn a_renewed_certificate_has_the_name_and_another_key() {
+    let (dir, mut authority) = authority();
+    let bundle = authority.issue_client("a", days(1)).unwrap().files.bundle;
+    let before = dir.path().join("before.pem");
+    fs::copy(&bundle, &before).unwrap();
+    let (renewed, retired) = authority.renew_client("a", days(20), false).unwrap();
+    assert_eq!(retired, []);
+    let [old, new] = [&before, &bundle].map(|path| ClientIdentity::read(path).unwrap());
+    assert_eq!((old.name(), new.name()), ("a", "a"));
+    assert!(new.expires() > old.expires() && renewed.entry.expires == new.expires().unwrap());
+    let [old_key, new_key] = [&before, &bundle]
+        .map(|path| PrivateKeyDer::from_pem_file(path).unwrap().secret_der().to_vec());
+    assert_ne!(old_key, new_key);
+    assert!(accept(dir.path(), &before).await && accept(dir.path(), &bundle).await);
+    // The one before can be taken back at once, and what is taken back is not renewed.
+    assert_eq!(authority.renew_client("a", days(20), true).unwrap().1.len(), 2);
+    assert!(!accept(dir.path(), &before).await && accept(dir.path(), &bundle).await);
+    authority.revoke("a").unwrap();
+    for name in ["a", "b"] {
+        let error = authority.renew_client(name, days(20), false).unwrap_err().to_string();
+        assert!(error.contains("\nhint: "), "{error}");
+    }
+}
+
+#[test]
+fn an_older_list_of_the_revoked_is_not_taken_back() {
+    let (dir, mut authority) = authority();
+    authority.issue_client("a", days(10)).unwrap();
+    let list = dir.path().join(file::REVOKED);
+    let older = fs::read(&list).unwrap();
+    let revocations = Revocations::read(dir.path()).unwrap();
+    let certificate = CertificateDer::pem_file_iter(dir.path().join("clients/a.pem")).unwrap();
+    let serial = Serial::of(&certificate.map(Result::unwrap).next().unwrap()).unwrap();
+    assert!(!revocations.contains(&serial).unwrap());
+    authority.revoke("a").unwrap();
+    assert!(revocations.contains(&serial).unwrap());
+    fs::write(&list, &older).unwrap();
+    let error = revocations.contains(&serial).unwrap_err().to_string();
+    assert!(error.contains("older than the list") && error.contains("\nhint: "), "{error}");
+}

@@ -116,6 +116,14 @@ impl Layout {
         &self.buffers
     }
 
+    /// Buffers that no honest client has below zero: the running variances of batch normalisation, by the
+    /// name that they have here and in PyTorch.
+    pub fn variances(&self) -> impl Iterator<Item = &Tensor> {
+        self.buffers.iter().filter(|tensor| {
+            tensor.name.rsplit('.').next().is_some_and(|last| last == "running_var")
+        })
+    }
+
     /// Number of trainable parameters, `d`.
     pub fn parameters(&self) -> usize {
         self.tensors.last().map_or(0, |t| t.range.end)

@@ -9,7 +9,9 @@ Examples:
   formant cert init --host fed.example.org   an authority, and the server's certificate
   formant cert client hospital-1             a certificate for one client, in one file
   formant cert list                          who has a certificate, and until when
-  formant cert revoke hospital-1             from now on the server refuses it")]
+  formant cert renew hospital-1              a new key and a new end for the same name
+  formant cert revoke hospital-1             from now on the server refuses it
+  formant cert authority --beside            a new authority, while the old one is still trusted")]
 pub(crate) struct CertArgs {
     #[command(subcommand)]
     pub(crate) command: CertCommand,
@@ -34,6 +36,24 @@ Examples:
   formant cert client hospital-1
   for n in 1 2 3; do formant cert client hospital-$n --days 90; done")]
     Client(CertClientArgs),
+    /// Make a new certificate with a new key for a name that has one
+    #[command(after_help = "\
+The certificate before stays good until its own end, so that a client can change over when it suits; with
+--retire it is taken back now.
+
+Examples:
+  formant cert renew hospital-1 --days 365
+  formant cert renew --server")]
+    Renew(CertRenewArgs),
+    /// Replace the authority while clients and server change over
+    #[command(after_help = "\
+In this order, each step when the one before has reached everybody:
+  formant cert authority --beside            both are trusted, the new one signs; copy authority.pem and
+                                             revoked.pem to the server and start it again
+  formant cert renew NAME                    for every client: its new bundle trusts both
+  formant cert renew --server                copy server.pem and server.key, start the server again
+  formant cert authority --retire            only the new one is trusted; copy authority.pem again")]
+    Authority(CertAuthorityArgs),
     /// Take a client's certificates back
     #[command(after_help = "\
 Example:
@@ -109,4 +129,38 @@ pub(crate) struct CertListArgs {
     /// Machine-readable list
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CertRenewArgs {
+    /// The client's name
+    #[arg(required_unless_present = "server", conflicts_with = "server")]
+    pub(crate) name: Option<String>,
+    /// The server's certificate, for the hosts that it has
+    #[arg(long)]
+    pub(crate) server: bool,
+    #[command(flatten)]
+    pub(crate) place: DirArgs,
+    /// How long it is good; never longer than the authority [default: 365, of the server 3650]
+    #[arg(long, value_name = "N")]
+    pub(crate) days: Option<u32>,
+    /// Take the client's certificates before it back
+    #[arg(long, conflicts_with = "server")]
+    pub(crate) retire: bool,
+}
+
+#[derive(Debug, Args)]
+#[group(id = "step", required = true, multiple = false, args = ["beside", "retire"])]
+pub(crate) struct CertAuthorityArgs {
+    /// Make a new authority beside the one that is here
+    #[arg(long)]
+    pub(crate) beside: bool,
+    /// Trust the former authorities no longer
+    #[arg(long)]
+    pub(crate) retire: bool,
+    #[command(flatten)]
+    pub(crate) place: DirArgs,
+    /// How long the new authority is good
+    #[arg(long, value_name = "N", default_value_t = 3_650, conflicts_with = "retire")]
+    pub(crate) days: u32,
 }

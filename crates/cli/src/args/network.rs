@@ -12,7 +12,9 @@ explains its keys. The state folder survives a crash: the same command goes on w
 
 Examples:
   formant serve server.toml
-  formant serve server.toml --insecure        on loopback, without certificates")]
+  formant serve server.toml --insecure        on loopback, without certificates
+  formant serve server.toml --rollback 12 --exclude hospital-3
+                                              back to the state after round 12, without a client")]
 pub(crate) struct ServeArgs {
     /// The server's file
     pub(crate) file: PathBuf,
@@ -22,6 +24,13 @@ pub(crate) struct ServeArgs {
     /// Without TLS: clients say who they are. Only on loopback
     #[arg(long)]
     pub(crate) insecure: bool,
+    /// Take the run back to its state after so many rounds, and go on from there. To be said once: the
+    /// next start is without it. server.keep_states says how far back it can go
+    #[arg(long, value_name = "ROUND")]
+    pub(crate) rollback: Option<u64>,
+    /// With --rollback: this client takes no part from there on (repeatable)
+    #[arg(long, value_name = "NAME", requires = "rollback")]
+    pub(crate) exclude: Vec<String>,
     /// Form of the log on standard error
     #[arg(long, value_enum, default_value = "text")]
     pub(crate) log: LogForm,

@@ -22,7 +22,7 @@ fn refuse(terminal: &Terminal, args: &[&str]) -> Answer {
 #[test]
 fn help_texts() {
     let terminal = Terminal::new();
-    let commands = ["init", "server", "client", "revoke", "list"];
+    let commands = ["init", "server", "client", "renew", "authority", "revoke", "list"];
     let mut said = vec![terminal.succeed(&["cert", "--help"]).stdout];
     for command in commands {
         said.push(terminal.succeed(&["cert", command, "--help"]).stdout);

@@ -162,6 +162,68 @@ fn a_run_whose_server_and_clients_are_killed_ends_with_the_same_bits() {
 }
 
 #[test]
+fn a_run_is_taken_back_whenever_the_server_is_killed_meanwhile() {
+    let house = House::new();
+    let until = Instant::now() + PATIENCE;
+    let serve = |more: &[&str]| {
+        let mut command = house.formant("server.log");
+        command.args(["serve", "server.toml", "--insecure", "--state", "server"]);
+        command.args(more).spawn().unwrap()
+    };
+    let server = serve(&[]);
+    let mut clients: Vec<Child> = (0..CLIENTS).map(|client| house.join(client)).collect();
+    let rounds = || {
+        let log = fs::read_to_string(house.path("server/events.jsonl")).unwrap_or_default();
+        log.matches("\"round_finished\"").count()
+    };
+    while rounds() < 4 {
+        assert!(Instant::now() < until, "it hangs\n{}", house.logs());
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    kill(server);
+    let audit = |what: &str, more: &[&str]| {
+        let mut command = house.formant("audit.log");
+        let output = command.args(["audit", what, "server"]).args(more).output().unwrap();
+        (output.status.success(), String::from_utf8(output.stdout).unwrap())
+    };
+    // Before, in the middle of and after what `--rollback` does.
+    for life in [0, 5, 10, 20, 40, 80, 400] {
+        let server = serve(&["--rollback", "3", "--exclude", "client-002"]);
+        std::thread::sleep(Duration::from_millis(life));
+        kill(server);
+        let (whole, said) = audit("verify", &[]);
+        assert!(whole, "{said}");
+    }
+    let back = |said: &str| said.matches("rolled_back").count();
+    while back(&audit("show", &[]).1) == 0 {
+        assert!(Instant::now() < until, "it hangs\n{}", house.logs());
+        let server = serve(&["--rollback", "3", "--exclude", "client-002"]);
+        std::thread::sleep(Duration::from_millis(500));
+        kill(server);
+    }
+    let server = house.serve();
+    let mut excluded = clients.pop().unwrap();
+    let printed = end(server, &house, until);
+    assert!(printed.contains("rounds       10"), "{printed}");
+    for client in clients {
+        let summary: serde_json::Value = serde_json::from_str(&end(client, &house, until)).unwrap();
+        assert_eq!(summary["rounds"], 10);
+    }
+    assert!(!excluded.wait().unwrap().success());
+    let log = fs::read_to_string(house.path("client-002.log")).unwrap();
+    assert!(log.contains("taken out of the run"), "{log}");
+    let (whole, said) = audit("verify", &[]);
+    assert!(whole && said.contains("whole "), "{said}");
+    // Cut off at the end, it is noticed.
+    let path = house.path("server/audit.jsonl");
+    let text = fs::read_to_string(&path).unwrap();
+    let cut: Vec<&str> = text.lines().collect();
+    fs::write(&path, cut[..cut.len() - 1].join("\n") + "\n").unwrap();
+    let (whole, said) = audit("verify", &["--json"]);
+    assert!(!whole && said.contains("1 lines are missing at the end"), "{said}");
+}
+
+#[test]
 fn status_of_a_running_server_and_a_clean_stop() {
     let house = House::new();
     let until = Instant::now() + PATIENCE;

@@ -15,7 +15,7 @@ impl Server {
         }
         let (enough, hopeless) = if let Schedule::Buffered { size } = self.protocol.schedule {
             let nobody = self.asked.is_empty() && self.idle().next().is_none();
-            (self.accepted.len() >= size, nobody)
+            (self.accepted.len() >= size || nobody && !self.accepted.is_empty(), nobody)
         } else {
             let mut able = self.able();
             if able == 0 && self.idle().next().is_some() {
@@ -23,10 +23,14 @@ impl Server {
                 self.top_up(actions);
                 able = self.able();
             }
-            (able > 0 && self.fresh >= self.protocol.needed(able), able == 0)
+            // Successes are counted against all who were asked. Those who failed are not waited for,
+            // but the fewer they leave over, the more of these must have succeeded.
+            let needed = self.protocol.needed(self.planned()).min(able);
+            let hopeless = able < self.least();
+            (!hopeless && self.fresh >= needed.max(1), hopeless)
         };
         let overdue = self.deadline.is_some_and(|deadline| deadline <= now);
-        if enough || (overdue || hopeless) && !self.accepted.is_empty() {
+        if enough || overdue && !hopeless && !self.accepted.is_empty() {
             self.ordered = std::mem::take(&mut self.accepted).into_iter().collect();
             self.phase = Phase::Aggregating;
             self.deadline = None;
@@ -39,6 +43,22 @@ impl Server {
         } else if overdue {
             self.extend(now, actions);
         }
+    }
+
+    /// Clients that must succeed for the open round to close.
+    pub fn least(&self) -> usize {
+        self.protocol.least(self.planned())
+    }
+
+    /// Why the failures of a round leave too few to go on, in words, if some are left at all.
+    pub fn shortage(&self) -> Option<String> {
+        let (able, least, asked) = (self.able(), self.least(), self.planned());
+        (1..least).contains(&able).then(|| {
+            let share = self.protocol.min_success;
+            format!(
+                "only {able} of {asked} clients did not fail, and federation.min_success = {share} needs {least},"
+            )
+        })
     }
 
     /// Clients that were asked and can still answer.

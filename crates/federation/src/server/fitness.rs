@@ -14,7 +14,7 @@ impl Server {
     /// a file is asked before it is driven.
     pub fn fits(&self, rules: &Protocol) -> bool {
         let uploads = self.accepted.iter().chain(&self.ordered).map(|(client, _)| client);
-        let named = self.asked.iter().chain(&self.failed).chain(uploads);
+        let named = self.asked.iter().chain(&self.failed).chain(&self.excluded).chain(uploads);
         self.protocol == *rules
             && self.members.len() == rules.clients
             && self.round <= rules.rounds.saturating_add(1)

@@ -30,9 +30,13 @@ impl Server {
         let Some(member) = self.members.get(client) else {
             return Verdict::Refuse(Refusal::Unknown);
         };
+        if self.excluded.contains(&client) {
+            return Verdict::Refuse(Refusal::Excluded);
+        }
         if !member.open.contains(&round) {
             // Kept already and the client has missed it, or void since it has answered a newer round.
-            let is_known = round <= member.answered;
+            // Rounds begin with 1: nobody has answered round 0.
+            let is_known = (1..=member.answered).contains(&round);
             return if is_known {
                 Verdict::Acknowledge
             } else {

@@ -224,6 +224,10 @@ impl Mind {
         match notice {
             Notice::Connected(welcome) => {
                 self.vault.compare(&self.terms, &Terms::of(&welcome))?;
+                if let Some(actions) = self.manifest.follow(&welcome) {
+                    (self.broadcast, self.upload) = (None, None);
+                    self.perform(actions)?;
+                }
                 self.handle(SessionEvent::Connected)
             }
             Notice::Disconnected => self.handle(SessionEvent::Disconnected),
@@ -266,7 +270,11 @@ impl Mind {
         let Trained { round, phase, state, upload, record } = trained;
         self.log_phase(round, phase, &record)?;
         let states = self.vault.states();
+        // Of a round that the run has gone back behind: the state counts, the answer does not.
+        let void = self.manifest.session.is_void();
+        let upload = upload.filter(|_| !void);
         let event = match (phase, upload) {
+            (Phase::Shared, None) if void => SessionEvent::SharedFailed { round },
             (Phase::Personal, _) => SessionEvent::PersonalDone { round },
             (Phase::Shared, None) => {
                 self.manifest.failures.insert(round, record.error.clone().unwrap_or_default());

@@ -22,6 +22,7 @@ pub use summary::Summary;
 
 use crate::error::NetworkError;
 use crate::stream::{Limits, Traffic};
+use crate::wire::proto;
 use admission::{Admission, Known};
 use bound::Bound;
 use formant_data::{Reading, Share};
@@ -84,21 +85,28 @@ pub async fn join(
     shutdown: impl Future<Output = ()>,
 ) -> Result<Option<Summary>, NetworkError> {
     tokio::pin!(shutdown);
-    let (vault, begun) = Vault::open(&options.state)?;
+    let (vault, mut begun) = Vault::open(&options.state)?;
     let bound = watch::Sender::new(None);
     let (notices, inbox) = std::sync::mpsc::channel();
     let (commands, orders) = tokio::sync::mpsc::unbounded_channel();
     let link = link(&options, vault.states(), notices.clone(), bound.clone());
     let name = options.identity.name().to_owned();
-    let next = match &begun {
+    let next = match &mut begun {
         Some((terms, manifest)) if manifest.session.is_over() => {
             info!(
                 run = terms.run,
                 models = %options.state.display(),
                 "the run of this folder is over and its models are there; asking the server for a new run"
             );
-            let Some(now) = ask(&options, &mut shutdown).await? else { return Ok(None) };
-            (now.run != terms.run).then_some(now)
+            let Some(welcome) = ask(&options, &mut shutdown).await? else { return Ok(None) };
+            let now = Terms::of(&welcome);
+            if now.run == terms.run {
+                // Kept with the first thing that follows from it; until then it is asked anew.
+                manifest.follow(&welcome);
+                None
+            } else {
+                Some(now)
+            }
         }
         _ => None,
     };
@@ -165,7 +173,7 @@ impl JoinOptions {
 async fn ask(
     options: &JoinOptions,
     shutdown: &mut (impl Future<Output = ()> + Unpin),
-) -> Result<Option<Terms>, NetworkError> {
+) -> Result<Option<Box<proto::Welcome>>, NetworkError> {
     let (notices, inbox) = std::sync::mpsc::channel();
     let (_commands, orders) = tokio::sync::mpsc::unbounded_channel();
     // Nobody ever says what broadcasts may be, so none is fetched.
@@ -176,8 +184,7 @@ async fn ask(
     let answer = until(answer, shutdown, &notices).await;
     connection.abort();
     let _ = connection.await;
-    let welcome = answer.map_err(|_| NetworkError::Stopped { what: "client" })??;
-    Ok(welcome.map(|welcome| Terms::of(&welcome)))
+    answer.map_err(|_| NetworkError::Stopped { what: "client" })?
 }
 
 /// What a thread answers; if `shutdown` comes first, the thread is told to stop.

@@ -14,7 +14,7 @@ use crate::approval::experiment_hash;
 use crate::codec::{Packing, expand};
 use crate::error::NetworkError;
 use crate::wire::{confused, proto};
-use formant_federation::Session;
+use formant_federation::{Session, SessionAction};
 use formant_methods::{ErasedMethod, Value};
 use formant_runtime::files::{self, Named, Synced};
 use formant_runtime::{EVENTS_FILE, LogMark};
@@ -123,6 +123,12 @@ pub(crate) struct Manifest {
     /// Whether the log has its end.
     #[serde(default)]
     pub(crate) ended: bool,
+    /// Where the log stood before its end.
+    #[serde(default)]
+    pub(crate) before_end: LogMark,
+    /// How often the run was taken back, as far as this client knows.
+    #[serde(default)]
+    pub(crate) generation: u32,
 }
 
 impl Manifest {
@@ -139,7 +145,31 @@ impl Manifest {
             seconds: 0.0,
             abandoned: false,
             ended: false,
+            before_end: LogMark::default(),
+            generation: 0,
         }
+    }
+
+    /// Follows a run that was taken back, if this client does not know of it yet. Its state stays, with
+    /// its personal model; what it has got and sent in later rounds does not count any more.
+    pub(crate) fn follow(&mut self, welcome: &proto::Welcome) -> Option<Vec<SessionAction>> {
+        if welcome.generation <= self.generation {
+            return None;
+        }
+        let since = welcome.since;
+        self.generation = welcome.generation;
+        self.broadcasts.retain(|round, _| *round <= since);
+        self.uploads.retain(|round, _| *round <= since);
+        self.failures.retain(|round, _| *round <= since);
+        self.abandoned = false;
+        if std::mem::take(&mut self.ended) {
+            self.log = self.before_end;
+        }
+        tracing::warn!(
+            since,
+            "the run was taken back: this client goes on from there, with its own model"
+        );
+        Some(self.session.go_back(since, !self.uploads.is_empty()))
     }
 
     /// Forgets what nothing can need any more.

@@ -1,6 +1,7 @@
 //! The authority: it makes certificates and takes them back.
 
 use super::certificate::parse;
+use super::change;
 use super::files::{self, Access};
 use super::ledger::{Entry, Kind, Ledger, Standing};
 use super::validity::date;
@@ -75,6 +76,21 @@ impl Authority {
         if !replace {
             check_unused(dir)?;
         }
+        let (issuer, certificate) = Self::generate(validity)?;
+        let authority = Self {
+            dir: dir.into(),
+            issuer,
+            certificate,
+            expires: validity.until(),
+            ledger: Ledger::new(dir),
+            _lock: lock,
+        };
+        authority.install()?;
+        Ok(authority)
+    }
+
+    /// A new key and its certificate.
+    fn generate(validity: Validity) -> Result<(Issuer<'static, KeyPair>, String), IdentityError> {
         let key = generate_key()?;
         let mut params = CertificateParams::default();
         // A name of its own, so that certificates of two authorities are told apart by it.
@@ -85,23 +101,48 @@ impl Authority {
         params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
         (params.not_before, params.not_after) = validity.dates()?;
         let certificate = params.self_signed(&key).map_err(signing)?.pem();
-        files::write(&dir.join(file::AUTHORITY_KEY), &key.serialize_pem(), Access::Secret)?;
-        files::write(&dir.join(file::AUTHORITY), &certificate, Access::Public)?;
-        let authority = Self {
-            dir: dir.into(),
-            issuer: Issuer::new(params, key),
-            certificate,
-            expires: validity.until(),
-            ledger: Ledger::new(dir),
-            _lock: lock,
-        };
-        authority.ledger.write()?;
-        authority.sign_revocations()?;
-        Ok(authority)
+        Ok((Issuer::new(params, key), certificate))
+    }
+
+    /// Replaces everything that goes with the authority's key, all or nothing.
+    fn install(&self) -> Result<(), IdentityError> {
+        let key = self.issuer.key().serialize_pem();
+        let (ledger, revoked) = (self.ledger.text()?, self.revocations()?);
+        change::make(
+            &self.dir,
+            &[
+                (file::AUTHORITY_KEY.into(), &key, Access::Secret),
+                (file::AUTHORITY.into(), &self.certificate, Access::Public),
+                (file::LEDGER.into(), &ledger, Access::Public),
+                (file::REVOKED.into(), &revoked, Access::Public),
+            ],
+        )
+    }
+
+    /// Makes a new authority beside the one that is here: the new one signs from now on, and both are
+    /// trusted, until [`Authority::retire_former`].
+    pub fn succeed(&mut self, validity: Validity) -> Result<(), IdentityError> {
+        let (issuer, certificate) = Self::generate(validity)?;
+        self.certificate = certificate + &self.certificate;
+        (self.issuer, self.expires) = (issuer, validity.until());
+        self.install()
+    }
+
+    /// Trusts only the newest authority from now on. Says how many others there were.
+    pub fn retire_former(&mut self) -> Result<usize, IdentityError> {
+        const END: &str = "-----END CERTIFICATE-----";
+        let all = self.certificate.matches(END).count();
+        if let Some(end) = self.certificate.find(END) {
+            self.certificate.truncate(end + END.len());
+            self.certificate.push('\n');
+        }
+        self.install()?;
+        Ok(all.saturating_sub(1))
     }
 
     /// Opens the authority of a folder. Waits for another process that has it open.
     pub fn open(dir: &Path) -> Result<Self, IdentityError> {
+        change::settle(dir)?;
         let path = dir.join(file::AUTHORITY);
         // Asked before the lock is taken, which would make a file where there is no authority.
         let certificate = files::read_text(&path, ABSENT)?;
@@ -155,8 +196,13 @@ impl Authority {
         let entry = self.note(Kind::Server, listed.join(" "), &leaf)?;
         let certificate = self.dir.join(file::SERVER);
         let key_path = self.dir.join(file::SERVER_KEY);
-        files::write(&key_path, &key, Access::Secret)?;
-        files::write(&certificate, &leaf.pem(), Access::Public)?;
+        change::make(
+            &self.dir,
+            &[
+                (file::SERVER_KEY.into(), &key, Access::Secret),
+                (file::SERVER.into(), &leaf.pem(), Access::Public),
+            ],
+        )?;
         self.sign_revocations()?;
         Ok(IssuedServer { entry, certificate, key: key_path })
     }
@@ -170,6 +216,58 @@ impl Authority {
     ) -> Result<IssuedClient, IdentityError> {
         names::check_client(name)?;
         self.check_free(name)?;
+        self.make_client(name, validity)
+    }
+
+    /// Makes a client a new certificate with a new key, under the name that it has. The one before stays
+    /// good until its own end, so that the client can change over when it suits; with `retire` it is
+    /// taken back now.
+    pub fn renew_client(
+        &mut self,
+        name: &str,
+        validity: Validity,
+        retire: bool,
+    ) -> Result<(IssuedClient, Vec<Entry>), IdentityError> {
+        if self.ledger.newest(Kind::Client, Some(name)).is_none() {
+            // One that was taken back gets a new one only if somebody admits it anew.
+            return Err(match self.ledger.clients(name).find(|entry| entry.name == name) {
+                None => self.ledger.unknown(name),
+                Some(entry) => IdentityError::Revoked {
+                    name: name.to_owned(),
+                    serial: entry.serial.to_string(),
+                },
+            });
+        }
+        let issued = self.make_client(name, validity)?;
+        let retired = if retire {
+            let retired = self.ledger.retire(Kind::Client, name, Timestamp::now())?;
+            self.sign_revocations()?;
+            retired
+        } else {
+            Vec::new()
+        };
+        Ok((issued, retired))
+    }
+
+    /// The same for the server, for the hosts that its last certificate has.
+    pub fn renew_server(&mut self, validity: Validity) -> Result<IssuedServer, IdentityError> {
+        let Some(last) = self.ledger.newest(Kind::Server, None) else {
+            return Err(IdentityError::Value {
+                key: "server",
+                value: "none".into(),
+                reason: "the server has no certificate to renew".into(),
+                hint: "make one with `formant cert server --host NAME`".into(),
+            });
+        };
+        let hosts: Vec<String> = last.name.split(' ').map(str::to_owned).collect();
+        self.issue_server(&hosts, validity)
+    }
+
+    fn make_client(
+        &mut self,
+        name: &str,
+        validity: Validity,
+    ) -> Result<IssuedClient, IdentityError> {
         let uri = names::client_uri(name).try_into().map_err(signing)?;
         let (leaf, key) = self.sign(
             name,
@@ -178,11 +276,16 @@ impl Authority {
         )?;
         let entry = self.note(Kind::Client, name.to_owned(), &leaf)?;
         let files = ClientFiles::of(&self.dir, name);
-        files::create_folder(&self.dir.join(file::CLIENTS))?;
-        files::write(&files.key, &key, Access::Secret)?;
-        files::write(&files.certificate, &leaf.pem(), Access::Public)?;
         let bundle = format!("{}{}{key}", self.certificate, leaf.pem());
-        files::write(&files.bundle, &bundle, Access::Secret)?;
+        let own = ClientFiles::of(Path::new(""), name);
+        change::make(
+            &self.dir,
+            &[
+                (own.key, &key, Access::Secret),
+                (own.certificate, &leaf.pem(), Access::Public),
+                (own.bundle, &bundle, Access::Secret),
+            ],
+        )?;
         Ok(IssuedClient { entry, files })
     }
 
@@ -259,6 +362,11 @@ impl Authority {
 
     /// Writes the list of revoked certificates for the server.
     fn sign_revocations(&self) -> Result<(), IdentityError> {
+        files::write(&self.dir.join(file::REVOKED), &self.revocations()?, Access::Public)
+    }
+
+    /// The list of revoked certificates, signed.
+    fn revocations(&self) -> Result<String, IdentityError> {
         let mut revoked_certs = Vec::new();
         for entry in self.ledger.entries() {
             if let (Some(at), Some(serial)) = (entry.revoked, entry.serial.to_bytes()) {
@@ -279,8 +387,7 @@ impl Authority {
             revoked_certs,
             key_identifier_method: KeyIdMethod::Sha256,
         };
-        let text = list.signed_by(&self.issuer).and_then(|list| list.pem()).map_err(signing)?;
-        files::write(&self.dir.join(file::REVOKED), &text, Access::Public)
+        list.signed_by(&self.issuer).and_then(|list| list.pem()).map_err(signing)
     }
 }
 

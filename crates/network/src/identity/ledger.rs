@@ -158,7 +158,7 @@ impl Ledger {
         Ok(revoked)
     }
 
-    fn unknown(&self, name: &str) -> IdentityError {
+    pub(crate) fn unknown(&self, name: &str) -> IdentityError {
         let clients = self.entries.iter().filter(|entry| entry.kind == Kind::Client);
         let mut known: Vec<&str> = clients.map(|entry| entry.name.as_str()).collect();
         known.sort_unstable();
@@ -171,13 +171,45 @@ impl Ledger {
         IdentityError::UnknownClient { path: self.path.clone(), name: name.to_owned(), known }
     }
 
+    /// Revokes every certificate for somebody but the newest, and returns those that were not yet.
+    pub(crate) fn retire(
+        &mut self,
+        kind: Kind,
+        name: &str,
+        at: Timestamp,
+    ) -> Result<Vec<Entry>, IdentityError> {
+        let mut retired = Vec::new();
+        let own = |entry: &Entry| entry.kind == kind && entry.name == name;
+        let newest = self.entries.iter().rposition(own);
+        for (place, entry) in self.entries.iter_mut().enumerate() {
+            if own(entry) && Some(place) != newest && entry.standing(at) == Standing::Valid {
+                entry.revoked = Some(at);
+                retired.push(entry.clone());
+            }
+        }
+        self.write()?;
+        Ok(retired)
+    }
+
+    /// The newest certificate for somebody, if it was not revoked.
+    pub(crate) fn newest(&self, kind: Kind, name: Option<&str>) -> Option<&Entry> {
+        let named =
+            |entry: &&Entry| entry.kind == kind && name.is_none_or(|name| entry.name == name);
+        self.entries.iter().rfind(named).filter(|entry| entry.revoked.is_none())
+    }
+
     pub(crate) fn write(&self) -> Result<(), IdentityError> {
+        files::write(&self.path, &self.text()?, Access::Public)
+    }
+
+    /// What the file holds.
+    pub(crate) fn text(&self) -> Result<String, IdentityError> {
         let document = Document { certificates: self.entries.clone() };
         let text = toml::to_string(&document)
             .map_err(|error| IdentityError::crypto("write the list of certificates", error))?;
         let mut text = format!("{HEADING}{SEALED}\n{text}");
         seal_text(&mut text);
-        files::write(&self.path, &text, Access::Public)
+        Ok(text)
     }
 }
 

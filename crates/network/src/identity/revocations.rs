@@ -8,7 +8,7 @@ use rustls::pki_types::{CertificateDer, CertificateRevocationListDer};
 use std::collections::HashSet;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
 /// The revoked certificates of an authority: `revoked.pem`, read anew whenever it changes, so that
@@ -16,13 +16,21 @@ use std::time::SystemTime;
 #[derive(Debug)]
 pub struct Revocations {
     path: PathBuf,
-    authority: CertificateDer<'static>,
+    authorities: Vec<CertificateDer<'static>>,
     state: Mutex<State>,
 }
 
 #[derive(Debug)]
 struct State {
     stamp: Stamp,
+    list: List,
+}
+
+/// A list that is in force.
+#[derive(Debug)]
+struct List {
+    /// Its number. An authority's lists have rising numbers.
+    number: Vec<u8>,
     serials: HashSet<Serial>,
 }
 
@@ -42,35 +50,61 @@ impl Revocations {
     /// Reads the list in a folder that also holds the authority's certificate, by which it must be
     /// signed.
     pub fn read(dir: &Path) -> Result<Self, IdentityError> {
-        let authority = super::tls::authority(dir)?;
-        Self::of(dir, authority)
+        let authorities = super::tls::authorities(dir)?;
+        Self::of(dir, authorities)
     }
 
     pub(crate) fn of(
         dir: &Path,
-        authority: CertificateDer<'static>,
+        authorities: Vec<CertificateDer<'static>>,
     ) -> Result<Self, IdentityError> {
         let path = dir.join(file::REVOKED);
-        let state = State::read(&path, &authority)?;
-        Ok(Self { path, authority, state: Mutex::new(state) })
+        let state = State::read(&path, &authorities)?;
+        Ok(Self { path, authorities, state: Mutex::new(state) })
     }
 
     /// Whether a certificate is revoked by now. When the file was changed and the new one cannot
-    /// be used, that is an error until it is mended.
+    /// be used, or is older than the one before, that is an error until it is mended.
     pub fn contains(&self, serial: &Serial) -> Result<bool, IdentityError> {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        if Stamp::of(&self.path)? != state.stamp {
-            *state = State::read(&self.path, &self.authority)?;
+        let mut state = self.lock();
+        self.renew(&mut state)?;
+        Ok(state.list.serials.contains(serial))
+    }
+
+    /// The same of a client that was let in already: while the file cannot be used, the last list that could
+    /// be is in force. Whoever takes the file away, or breaks it, turns nobody out.
+    fn contains_known(&self, serial: &Serial) -> bool {
+        let mut state = self.lock();
+        // Whoever comes new is told; it is said in the log then.
+        let _ = self.renew(&mut state);
+        state.list.serials.contains(serial)
+    }
+
+    /// Takes up a file that was changed.
+    fn renew(&self, state: &mut State) -> Result<(), IdentityError> {
+        let stamp = Stamp::of(&self.path)?;
+        if stamp == state.stamp {
+            return Ok(());
         }
-        Ok(state.serials.contains(serial))
+        let new = State::read(&self.path, &self.authorities)?;
+        if new.list.number < state.list.number {
+            let found = "it is older than the list that was here before, and may lack certificates that are revoked since";
+            return Err(IdentityError::unusable(&self.path, found, RESTORE));
+        }
+        *state = new;
+        Ok(())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The name of a client whose certificates, its own first, a handshake has verified, if it is
-    /// not revoked by now. To be asked on every request: a connection may live long.
+    /// not revoked by now, as far as is known. To be asked on every request: a connection may live long.
     pub fn admit(&self, certificates: &[CertificateDer<'_>]) -> Result<String, IdentityError> {
         let name = peer_name(certificates)?;
         let serial = Serial::of(certificate::own(certificates)?)?;
-        if self.contains(&serial)? {
+        if self.contains_known(&serial) {
             return Err(IdentityError::Revoked { name, serial: serial.to_string() });
         }
         Ok(name)
@@ -78,13 +112,13 @@ impl Revocations {
 }
 
 impl State {
-    fn read(path: &Path, authority: &CertificateDer<'_>) -> Result<Self, IdentityError> {
+    fn read(path: &Path, authorities: &[CertificateDer<'_>]) -> Result<Self, IdentityError> {
         // Before the content: a change in between is then noticed the next time.
         let stamp = Stamp::of(path)?;
         let text = files::read(path, RESTORE)?;
-        let serials = serials(&text, authority)
+        let list = list(&text, authorities)
             .map_err(|found| IdentityError::unusable(path, found, RESTORE))?;
-        Ok(Self { stamp, serials })
+        Ok(Self { stamp, list })
     }
 }
 
@@ -97,12 +131,20 @@ impl Stamp {
 }
 
 /// The serial numbers in a list that the authority has signed, or what is wrong with it.
-fn serials(text: &[u8], authority: &CertificateDer<'_>) -> Result<HashSet<Serial>, String> {
+fn list(text: &[u8], authorities: &[CertificateDer<'_>]) -> Result<List, String> {
     let der = CertificateRevocationListDer::from_pem_slice(text)
         .map_err(|error| format!("it holds no list of revoked certificates ({error})"))?;
     let list = Revoked::read(&der).ok_or("it holds no list of revoked certificates")?;
-    if !list.is_signed_by(&parse(authority)?.key) {
+    let mut is_signed = false;
+    for authority in authorities {
+        is_signed |= list.is_signed_by(&parse(authority)?.key);
+    }
+    if !is_signed {
         return Err("it is not signed by the authority in authority.pem".into());
     }
-    Ok(list.serials.into_iter().map(Serial::from_bytes).collect())
+    let serials = list.serials.into_iter().map(Serial::from_bytes).collect();
+    // Numbers without leading zeros compare as their digits do if they are equally long.
+    let digits: Vec<u8> = list.number.iter().copied().skip_while(|byte| *byte == 0).collect();
+    let length = (digits.len() as u32).to_be_bytes();
+    Ok(List { number: [&length[..], &digits].concat(), serials })
 }

@@ -3,8 +3,9 @@
 //! Only TLS 1.3, with the cryptography of `ring`. Sessions are not resumed: a resumed session skips
 //! the certificates, and with them the question whether they are revoked.
 
-use super::certificate::client_name;
+use super::certificate::{client_name, parse};
 use super::{IdentityError, Revocations, Serial, file, files};
+use jiff::Timestamp;
 use rustls::client::{Resumption, verify_server_cert_signed_by_trust_anchor};
 use rustls::crypto::{CryptoProvider, WebPkiSupportedAlgorithms, ring};
 use rustls::pki_types::pem::PemObject;
@@ -25,7 +26,7 @@ const PROTOCOL: &[u8] = b"h2";
 /// What a server needs to show who it is and to see who its clients are.
 #[derive(Debug)]
 pub struct ServerIdentity {
-    authority: CertificateDer<'static>,
+    authorities: Vec<CertificateDer<'static>>,
     certificate: CertificateDer<'static>,
     key: PrivateKeyDer<'static>,
     revocations: Arc<Revocations>,
@@ -42,13 +43,14 @@ impl ServerIdentity {
     /// Reads `authority.pem`, `server.pem`, `server.key` and `revoked.pem` of a folder and checks
     /// that they belong together and are not expired.
     pub fn read(dir: &Path) -> Result<Self, IdentityError> {
-        let authority = authority(dir)?;
+        super::change::settle(dir)?;
+        let authorities = authorities(dir)?;
         let path = dir.join(file::SERVER);
         let certificate = only_certificate(&path, SERVER_ABSENT)?;
         let key_path = dir.join(file::SERVER_KEY);
         let key = key(&key_path, &files::read(&key_path, SERVER_ABSENT)?, SERVER_ABSENT)?;
         let verified = ParsedCertificate::try_from(&certificate).and_then(|parsed| {
-            let roots = roots(&authority)?;
+            let roots = roots(&authorities)?;
             let algorithms = algorithms().all;
             verify_server_cert_signed_by_trust_anchor(
                 &parsed,
@@ -59,8 +61,8 @@ impl ServerIdentity {
             )
         });
         verified.map_err(|error| IdentityError::unusable(&path, reason(&error), SERVER_ABSENT))?;
-        let revocations = Arc::new(Revocations::of(dir, authority.clone())?);
-        let identity = Self { authority, certificate, key, revocations };
+        let revocations = Arc::new(Revocations::of(dir, authorities.clone())?);
+        let identity = Self { authorities, certificate, key, revocations };
         identity.server_config().map_err(|error| match error {
             IdentityError::Crypto { reason, .. } => {
                 IdentityError::unusable(&key_path, reason, SERVER_ABSENT)
@@ -68,6 +70,12 @@ impl ServerIdentity {
             other => other,
         })?;
         Ok(identity)
+    }
+
+    /// When the first of the certificates ends that the server cannot do without: its own, and the newest
+    /// authority's.
+    pub fn expires(&self) -> Option<Timestamp> {
+        expiry(self.authorities.iter().take(1).chain([&self.certificate]))
     }
 
     /// The revoked certificates, to be asked on every request.
@@ -81,7 +89,7 @@ impl ServerIdentity {
         let fail = |error: Error| IdentityError::crypto("set up the server's TLS", reason(&error));
         let provider = provider();
         let trusted = WebPkiClientVerifier::builder_with_provider(
-            Arc::new(roots(&self.authority).map_err(fail)?),
+            Arc::new(roots(&self.authorities).map_err(fail)?),
             Arc::clone(&provider),
         )
         .build()
@@ -104,7 +112,7 @@ impl ServerIdentity {
 #[derive(Debug)]
 pub struct ClientIdentity {
     name: String,
-    authority: CertificateDer<'static>,
+    authorities: Vec<CertificateDer<'static>>,
     certificate: CertificateDer<'static>,
     key: PrivateKeyDer<'static>,
 }
@@ -121,8 +129,10 @@ impl ClientIdentity {
     /// The same from the text of a bundle; `bundle` is what errors call it.
     pub(crate) fn of(text: &[u8], bundle: &Path) -> Result<Self, IdentityError> {
         let refuse = |found: String| IdentityError::unusable(bundle, found, BUNDLE);
-        let (authority, certificate) = match certificates(bundle, text, BUNDLE)?.as_slice() {
-            [authority, certificate] => (authority.clone(), certificate.clone()),
+        let (authorities, certificate) = match certificates(bundle, text, BUNDLE)?.as_slice() {
+            [authorities @ .., certificate] if !authorities.is_empty() => {
+                (authorities.to_vec(), certificate.clone())
+            }
             other => {
                 let expected = "2: the authority's and the client's own";
                 return Err(refuse(format!(
@@ -133,7 +143,7 @@ impl ClientIdentity {
         };
         let key = key(bundle, text, BUNDLE)?;
         let now = UnixTime::now();
-        let verified = roots(&authority).and_then(|roots| {
+        let verified = roots(&authorities).and_then(|roots| {
             let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider())
                 .build()
                 .map_err(|error| Error::General(error.to_string()))?;
@@ -141,7 +151,7 @@ impl ClientIdentity {
         });
         verified.map_err(|error| refuse(reason(&error)))?;
         let name = client_name(&certificate).map_err(refuse)?;
-        let identity = Self { name, authority, certificate, key };
+        let identity = Self { name, authorities, certificate, key };
         identity.client_config().map_err(|error| match error {
             IdentityError::Crypto { reason, .. } => refuse(reason),
             other => other,
@@ -154,13 +164,18 @@ impl ClientIdentity {
         &self.name
     }
 
+    /// When its certificate ends.
+    pub fn expires(&self) -> Option<Timestamp> {
+        expiry([&self.certificate])
+    }
+
     /// A configuration that trusts only servers of the authority and shows them who this is.
     pub fn client_config(&self) -> Result<ClientConfig, IdentityError> {
         let fail = |error: Error| IdentityError::crypto("set up the client's TLS", reason(&error));
         let mut config = ClientConfig::builder_with_provider(provider())
             .with_protocol_versions(&[&TLS13])
             .map_err(fail)?
-            .with_root_certificates(roots(&self.authority).map_err(fail)?)
+            .with_root_certificates(roots(&self.authorities).map_err(fail)?)
             .with_client_auth_cert(vec![self.certificate.clone()], self.key.clone_key())
             .map_err(fail)?;
         config.alpn_protocols = vec![PROTOCOL.to_vec()];
@@ -232,19 +247,35 @@ fn algorithms() -> WebPkiSupportedAlgorithms {
     ring::default_provider().signature_verification_algorithms
 }
 
-fn roots(authority: &CertificateDer<'static>) -> Result<RootCertStore, Error> {
+fn roots(authorities: &[CertificateDer<'static>]) -> Result<RootCertStore, Error> {
     let mut roots = RootCertStore::empty();
-    roots.add(authority.clone())?;
+    for authority in authorities {
+        roots.add(authority.clone())?;
+    }
     Ok(roots)
 }
 
-/// The authority's certificate in a folder.
-pub(crate) fn authority(dir: &Path) -> Result<CertificateDer<'static>, IdentityError> {
+/// When the first of some certificates ends.
+fn expiry<'c>(
+    certificates: impl IntoIterator<Item = &'c CertificateDer<'static>>,
+) -> Option<Timestamp> {
+    let ends = certificates.into_iter().filter_map(|der| Some(parse(der).ok()?.not_after));
+    ends.min()
+}
+
+/// The authorities' certificates in a folder: of the one that signs, then of former ones that are still
+/// trusted.
+pub(crate) fn authorities(dir: &Path) -> Result<Vec<CertificateDer<'static>>, IdentityError> {
     let path = dir.join(file::AUTHORITY);
-    let certificate = only_certificate(&path, AUTHORITY_ABSENT)?;
-    roots(&certificate)
+    let text = files::read(&path, AUTHORITY_ABSENT)?;
+    let authorities = certificates(&path, &text, AUTHORITY_ABSENT)?;
+    if authorities.is_empty() {
+        let found = "it holds no certificate";
+        return Err(IdentityError::unusable(&path, found, AUTHORITY_ABSENT));
+    }
+    roots(&authorities)
         .map_err(|error| IdentityError::unusable(&path, reason(&error), AUTHORITY_ABSENT))?;
-    Ok(certificate)
+    Ok(authorities)
 }
 
 fn only_certificate(path: &Path, hint: &str) -> Result<CertificateDer<'static>, IdentityError> {

@@ -8,9 +8,10 @@ use jiff::Timestamp;
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 
-/// The contents of the identifiers 2.5.29.14, .15 and .17.
+/// The contents of the identifiers 2.5.29.14, .15, .20 and .17.
 pub(crate) const SUBJECT_KEY: &[u8] = &[0x55, 0x1d, 0x0e];
 pub(crate) const KEY_USAGE: &[u8] = &[0x55, 0x1d, 0x0f];
+const LIST_NUMBER: &[u8] = &[0x55, 0x1d, 0x14];
 const ALTERNATIVE_NAME: &[u8] = &[0x55, 0x1d, 0x11];
 
 /// The fields of a certificate.
@@ -40,6 +41,8 @@ pub(crate) struct Key<'a> {
 pub(crate) struct Revoked<'a> {
     /// Their numbers.
     pub(crate) serials: Vec<&'a [u8]>,
+    /// The bytes of its own number, if it has one.
+    pub(crate) number: &'a [u8],
     signed: &'a [u8],
     algorithm: &'a [u8],
     signature: &'a [u8],
@@ -108,9 +111,16 @@ impl<'a> Revoked<'a> {
             let (_, entry) = entry.filter(|&(tag, _)| tag == der::SEQUENCE)?;
             serials.push(Reader::new(entry).content(der::INTEGER)?);
         }
-        body.optional(der::around(0))?; // extensions
+        let number = match body.optional(der::around(0))? {
+            [] => None,
+            list => extensions(list)?.into_iter().find(|(own, _)| *own == LIST_NUMBER),
+        };
+        let number = match number {
+            Some((_, number)) => Reader::new(number).content(der::INTEGER)?,
+            None => &[],
+        };
         body.end()?;
-        Some(Self { serials, signed: whole, algorithm, signature })
+        Some(Self { serials, number, signed: whole, algorithm, signature })
     }
 
     /// Whether the owner of a key has signed it.

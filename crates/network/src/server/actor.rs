@@ -8,13 +8,14 @@ use super::refusals::Refusals;
 use super::status::Status;
 use super::vault::{End, Manifest, Vault};
 use super::verdict::{Fault, told};
+use crate::audit::{Book, Entry};
 use crate::error::NetworkError;
 use crate::journal;
 use crate::wire::{proto, role_to_wire};
 use formant_federation::{Action, Event, Refusal, Time, Verdict};
 use formant_methods::Value;
 use formant_runtime::event::{self, Event as Line};
-use formant_runtime::{Ledger, Recorder};
+use formant_runtime::{EVENTS_FILE, Ledger, Recorder, files};
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -46,6 +47,10 @@ pub(crate) enum Message {
     Refused { offer: Offer, fault: Fault, reply: Reply },
     /// A client cannot answer.
     Failed { client: usize, round: u64, why: String, reply: Option<Reply> },
+    /// A client's certificate is revoked: nothing that it has sent counts any more.
+    Withdrawn { client: usize },
+    /// Something for the audit log.
+    Note(Box<Entry>),
     /// The aggregation is done.
     Aggregated(Box<Result<Aggregation, NetworkError>>),
     /// The generic model has been scored.
@@ -59,12 +64,16 @@ pub(crate) enum Message {
 }
 
 /// An upload that is whole.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(crate) struct Upload {
     pub(crate) client: usize,
     pub(crate) round: u64,
     pub(crate) bytes: u64,
     pub(crate) samples: u64,
+    /// XXH3-128 of what was sent, as hexadecimal digits.
+    pub(crate) hash: String,
+    /// How far it is from the broadcast that it answers.
+    pub(crate) norm: f64,
 }
 
 /// What a client has said of its upload.
@@ -86,6 +95,9 @@ pub(crate) struct Actor {
     pub(super) journal: Recorder<'static>,
     /// Which refusals the log speaks of already.
     pub(super) refusals: Refusals,
+    pub(super) book: Book,
+    /// Why the run must stop, while an aggregation is under way.
+    pub(super) doom: Option<String>,
     pub(super) inbox: Receiver<Message>,
     /// The method's state; away while an aggregation works on it.
     pub(super) server: Option<Value>,
@@ -138,8 +150,12 @@ impl Actor {
         let journal = journal::open(&vault.folder, manifest.log)?;
         let task = &core.wiring.task;
         let ledger = task.privacy.and_then(|p| p.ledger(&*task.method.method, &task.rules));
+        files::make_private(&vault.folder.join(EVENTS_FILE))?;
+        let book = Book::open(&vault.folder, &manifest.audit)?;
         Ok(Self {
             before: manifest.seconds,
+            book,
+            doom: None,
             core,
             vault,
             manifest,
@@ -163,9 +179,15 @@ impl Actor {
             self.journal.record(&Line::RunStarted(Box::new(self.core.wiring.header.clone())))?;
             self.journal.record_now(&Line::MethodStarted { method: self.label() })?;
         }
+        self.book.note(Entry::Opened {
+            run: self.vault.run.clone(),
+            generation: self.manifest.generation,
+            formant: self.core.wiring.header.formant.clone(),
+        })?;
         let now = self.now();
         let before = self.manifest.machine.round();
         let actions = self.manifest.machine.start(now);
+        let actions = self.without_revoked(actions)?;
         self.note(before, &actions)?;
         self.commit()?;
         info!(
@@ -243,7 +265,7 @@ impl Actor {
     ) -> Result<bool, NetworkError> {
         match message {
             Message::Joined { client, present } => {
-                if self.joined(client, present) {
+                if self.joined(client, present)? {
                     let actions = self.handle(Event::Joined { client })?;
                     outcomes.push(Outcome { actions, reply: None });
                 }
@@ -286,11 +308,23 @@ impl Actor {
                 outcomes.push(Outcome { actions, reply });
                 return Ok(changed);
             }
+            Message::Withdrawn { client } => {
+                let actions = self.withdrawn(client)?;
+                outcomes.push(Outcome { actions, reply: None });
+            }
+            Message::Note(entry) => {
+                self.book.note(*entry)?;
+                return Ok(false);
+            }
             Message::Aggregated(aggregation) => {
                 let actions = self.aggregated(*aggregation)?;
                 outcomes.push(Outcome { actions, reply: None });
             }
-            Message::Scored { round, score, seconds } => self.scored(round, score, seconds)?,
+            Message::Scored { round, score, seconds } => {
+                let actions = self.watch(round, &score)?;
+                self.scored(round, score, seconds)?;
+                outcomes.push(Outcome { actions, reply: None });
+            }
             Message::Tick => {
                 let actions = self.handle(Event::Tick)?;
                 outcomes.push(Outcome { actions, reply: None });
@@ -311,6 +345,7 @@ impl Actor {
     pub(super) fn commit(&mut self) -> Result<(), NetworkError> {
         self.manifest.seconds = self.seconds();
         self.manifest.log = self.journal.end();
+        self.manifest.audit = self.book.sync()?;
         self.vault.commit(&self.manifest)
     }
 

@@ -8,6 +8,7 @@
 //! too. What an interrupted aggregation leaves in `states/` is named by no manifest, and swept at the start.
 
 use super::actor::Message;
+use super::collapse;
 use super::core::Core;
 use super::upload::read_kept;
 use super::vault::{self, Kept};
@@ -112,6 +113,10 @@ impl Job {
             Err(error) => return Err(error.into()),
         }
         let wiring = &self.core.wiring;
+        if !collapse::is_finite(&*wiring.method().method, &server)? {
+            let outcome = Err("the GM has values that are not finite".to_owned());
+            return Ok(Aggregation { round, server, uploads, committed, outcome });
+        }
         let kept = vault::keep(&self.states, wiring, &server, round)?;
         let seconds = started.elapsed().as_secs_f64();
         let model = if is_last { wiring.method().method.global_model(&server)? } else { None };

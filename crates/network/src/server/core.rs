@@ -3,10 +3,12 @@
 use super::actor::Message;
 use super::aggregation::decode_broadcast;
 use super::door::Door;
+use super::measure::Bucket;
 use super::metrics::Metrics;
 use super::plan::Wiring;
 use super::vault::{Manifest, Vault};
 use super::verdict::Fault;
+use crate::audit::Entry;
 use crate::error::NetworkError;
 use crate::wire::proto;
 use formant_methods::Value;
@@ -15,7 +17,7 @@ use formant_model::{Role, encode};
 use formant_numerics::Model;
 use formant_runtime::RuntimeError;
 use formant_runtime::files::{self, Named, Synced};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::PathBuf;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, PoisonError, RwLock, mpsc};
@@ -23,11 +25,18 @@ use tokio::sync::{Semaphore, oneshot, watch};
 
 /// Uploads that are checked at the same time: each is in memory while it is.
 const CHECKS: usize = 2;
+/// Lines a second that the log has of connections and uploads that are refused.
+const LINES: f64 = 5.0;
 
 pub(crate) struct Core {
     pub(crate) wiring: Wiring,
     /// The run's own name.
     pub(crate) run: String,
+    /// How often the run was taken back, and after how many rounds it went on.
+    pub(crate) generation: u32,
+    pub(crate) since: u64,
+    /// Clients that were taken out of it.
+    pub(crate) excluded: BTreeSet<usize>,
     pub(crate) folder: PathBuf,
     pub(crate) actor: mpsc::Sender<Message>,
     pub(crate) metrics: Metrics,
@@ -37,6 +46,10 @@ pub(crate) struct Core {
     pub(crate) opened: watch::Sender<u64>,
     /// Most bytes of an upload, packed or unpacked.
     pub(crate) limit: u64,
+    /// Calls that each client may make.
+    pub(crate) calls: Vec<Bucket>,
+    /// Lines of the log of which others decide how many there are.
+    pub(crate) lines: Bucket,
     /// One per client: a newer upload takes the place of an older one under way.
     pub(crate) lanes: Vec<Lane>,
     pub(crate) checking: Semaphore,
@@ -67,12 +80,18 @@ impl Core {
         door: Door,
     ) -> Self {
         let clients = &wiring.settings.clients;
+        let calls = f64::from(wiring.settings.max_calls);
         let lane = |_| Lane { turn: Arc::default(), newest: watch::Sender::new(0) };
         let limit = wiring.settings.max_upload.unwrap_or(4 * manifest.broadcast_bytes + (1 << 20));
         Self {
+            calls: clients.iter().map(|_| Bucket::new(calls)).collect(),
+            lines: Bucket::new(LINES),
             places: clients.iter().enumerate().map(|(i, name)| (name.clone(), i)).collect(),
             lanes: (0..clients.len()).map(lane).collect(),
             run: vault.run.clone(),
+            generation: manifest.generation,
+            since: manifest.since,
+            excluded: manifest.machine.excluded().collect(),
             folder: vault.folder.clone(),
             actor,
             metrics: Metrics::default(),
@@ -133,9 +152,14 @@ impl Core {
         let card = task.card_of(Role::Generic, round as usize);
         let layout = task.engine.network().layout();
         let bytes = encode(layout, &card, model).map_err(RuntimeError::from)?;
-        files::write(&self.folder.join(GENERIC), &bytes, Synced::Name)?;
+        files::write_secret(&self.folder.join(GENERIC), &bytes, Synced::Name)?;
         *kept = round;
         Ok(())
+    }
+
+    /// Has a line written into the audit log.
+    pub(crate) fn note(&self, entry: Entry) {
+        let _ = self.actor.send(Message::Note(Box::new(entry)));
     }
 
     /// Asks the actor and waits for its verdict.

@@ -4,9 +4,12 @@
 use super::actor::Message;
 use super::core::Core;
 use super::service::{Names, NoName};
+use super::vault::CERTIFICATES;
+use formant_runtime::{RuntimeError, files};
 use std::collections::HashMap;
+use std::path::Path;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 use tokio::sync::watch;
 use tracing::warn;
@@ -44,7 +47,7 @@ pub(crate) struct Pass {
 
 impl Pass {
     pub(crate) fn joined(&self, session: u64) {
-        *self.session.lock().unwrap_or_else(PoisonError::into_inner) = Some(session);
+        *lock(&self.session) = Some(session);
     }
 
     /// Waits until the connection has come so far; for ever if it ends otherwise.
@@ -77,11 +80,45 @@ pub(crate) struct Door {
     passes: Mutex<Vec<Weak<Pass>>>,
     /// The certificate that every client has last come with, also if it has gone.
     last: Mutex<HashMap<usize, Vec<u8>>>,
+    /// Those that lie in the server's folder.
+    kept: Mutex<HashMap<usize, Vec<u8>>>,
 }
 
 impl Door {
     pub(crate) fn new(names: Option<Names>) -> Self {
-        Self { names, passes: Mutex::default(), last: Mutex::default() }
+        Self { names, passes: Mutex::default(), last: Mutex::default(), kept: Mutex::default() }
+    }
+
+    /// Takes up the certificates with which uploads have come that are kept: they may be revoked by now, and
+    /// their clients need not come back for that.
+    pub(crate) fn remember(&self, folder: &Path) -> Result<(), RuntimeError> {
+        let folder = folder.join(CERTIFICATES);
+        let (mut last, mut kept) = (lock(&self.last), lock(&self.kept));
+        for name in files::names(&folder)? {
+            let client = name.strip_suffix(".der").and_then(|client| client.parse().ok());
+            if let Some(client) = client {
+                let certificate = files::read(&folder.join(&name))?;
+                last.insert(client, certificate.clone());
+                kept.insert(client, certificate);
+            }
+        }
+        Ok(())
+    }
+
+    /// Keeps the certificate that a client has come with, unless it lies there already.
+    pub(crate) fn keep(&self, client: usize, folder: &Path) -> Result<(), RuntimeError> {
+        let Some(certificate) = self.certificate(client) else { return Ok(()) };
+        let mut kept = lock(&self.kept);
+        if kept.get(&client) != Some(&certificate) {
+            files::store(&folder.join(CERTIFICATES), &format!("{client}.der"), &certificate)?;
+            kept.insert(client, certificate);
+        }
+        Ok(())
+    }
+
+    /// The certificate that a client has last come with.
+    pub(crate) fn certificate(&self, client: usize) -> Option<Vec<u8>> {
+        lock(&self.last).get(&client).cloned()
     }
 
     pub(crate) fn names(&self) -> Option<&Names> {
@@ -91,7 +128,7 @@ impl Door {
     /// Lets a connection in, unless its certificate has too many already. It must soon say what it
     /// wants.
     pub(crate) fn enter(&self, certificate: Option<Vec<u8>>) -> Option<Arc<Pass>> {
-        let mut passes = self.passes.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut passes = lock(&self.passes);
         passes.retain(|pass| pass.strong_count() > 0);
         if certificate.is_some() {
             let open = passes.iter().filter_map(Weak::upgrade);
@@ -115,21 +152,21 @@ impl Door {
         if pass.client.set(client).is_ok()
             && let Some(certificate) = pass.certificate.clone()
         {
-            let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut last = lock(&self.last);
             last.insert(client, certificate);
         }
     }
 
     /// Clients whose last certificate is revoked.
-    fn revoked(&self) -> Vec<usize> {
+    pub(crate) fn revoked(&self) -> Vec<usize> {
         let Some(names) = &self.names else { return Vec::new() };
-        let last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let last = lock(&self.last);
         let revoked = |certificate: &[u8]| matches!(names(certificate), Err(NoName::Refused(_)));
         last.iter().filter(|(_, last)| revoked(last)).map(|(client, _)| *client).collect()
     }
 
     fn passes(&self) -> Vec<Arc<Pass>> {
-        let passes = self.passes.lock().unwrap_or_else(PoisonError::into_inner);
+        let passes = lock(&self.passes);
         passes.iter().filter_map(Weak::upgrade).collect()
     }
 
@@ -146,6 +183,10 @@ impl Door {
         let mut own = passes.iter().filter(|pass| pass.client.get() == Some(&client));
         own.try_for_each(|pass| self.check(pass))
     }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Turns out clients whose certificates have been revoked, for as long as the server runs. No round
@@ -173,10 +214,9 @@ pub(crate) async fn patrol(core: Arc<Core>) {
         }
         // If nobody is left, the round waits for somebody rather than giving up.
         if anybody {
-            let round = *opened.borrow_and_update();
+            opened.borrow_and_update();
             for client in core.door.revoked() {
-                let why = "its certificate is revoked".to_owned();
-                let _ = core.actor.send(Message::Failed { client, round, why, reply: None });
+                let _ = core.actor.send(Message::Withdrawn { client });
             }
         }
     }
@@ -184,7 +224,7 @@ pub(crate) async fn patrol(core: Arc<Core>) {
 
 fn expel(core: &Core, pass: &Arc<Pass>, client: usize) {
     pass.stage.send_replace(Stage::Revoked);
-    let session = *pass.session.lock().unwrap_or_else(PoisonError::into_inner);
+    let session = *lock(&pass.session);
     if let Some(session) = session {
         let _ = core.actor.send(Message::Left { client, session });
     }

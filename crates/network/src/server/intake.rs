@@ -5,7 +5,7 @@ use super::core::Core;
 use super::upload::{Header, Part};
 use super::verdict::Fault;
 use crate::error::NetworkError;
-use crate::wire::{is_whole, proto};
+use crate::wire::{hex, is_whole, proto};
 use formant_federation::Refusal;
 use proto::upload_part::Part as Sent;
 use proto::verdict::Kind;
@@ -120,7 +120,9 @@ async fn settle<T>(
     }
     let (reason, detail) = (fault.reason.word(), &fault.detail);
     core.metrics.refuse(reason);
-    warn!(client = core.name(client), round, reason, detail, "upload refused");
+    if let Some(more) = core.lines.take(std::time::Instant::now()) {
+        warn!(client = core.name(client), round, reason, detail, more, "upload refused");
+    }
     let verdict = fault.verdict();
     if let (Some(header), true) = (header, fault.is_final()) {
         let size = header.file.as_ref().map(|file| file.bytes);
@@ -152,7 +154,8 @@ async fn wanted(
     }
     let settings = &core.wiring.settings;
     let (bytes, limit) = (header.file.as_ref().map_or(0, |file| file.bytes), core.limit);
-    let packing = (settings.packing.encoding, settings.packing.precision);
+    // As numbers: words that this version does not know would be read as its defaults.
+    let packing: (i32, i32) = (settings.packing.encoding.into(), settings.packing.precision.into());
     if bytes == 0 {
         return Err(Fault::in_content(Refusal::WrongLength, "it has no bytes").into());
     }
@@ -165,7 +168,7 @@ async fn wanted(
         let detail = format!("{samples} samples, and from 1 to {most} are plausible");
         return Err(Fault::in_content(Refusal::Samples, detail).into());
     }
-    if (header.encoding(), header.precision()) != packing {
+    if (header.encoding, header.precision) != packing {
         let detail = "it is not packed as the server said";
         return Err(Fault::in_content(Refusal::Malformed, detail).into());
     }
@@ -248,7 +251,7 @@ async fn finish(
     header: proto::UploadHeader,
 ) -> Result<proto::Verdict, Trouble> {
     let (round, file) = (header.round, header.file.unwrap_or_default());
-    let bytes = file.bytes;
+    let (bytes, hash) = (file.bytes, hex(&file.hash));
     let Ok(permit) = core.checking.acquire().await else {
         return Err(Fault::stopping().into());
     };
@@ -259,7 +262,10 @@ async fn finish(
     let shared = core.clone();
     let kept = blocking(move || {
         Ok::<_, NetworkError>(match part.check(&shared, client, &file)? {
-            Ok(()) => Ok(part.keep()?),
+            Ok(norm) => {
+                shared.door.keep(client, &shared.folder)?;
+                Ok((part.keep()?, norm))
+            }
             Err(fault) => {
                 part.discard()?;
                 Err(fault)
@@ -269,8 +275,9 @@ async fn finish(
     .await?;
     drop(permit);
     // Nobody else may write before the round knows.
-    let _turn = kept?;
-    let upload = Upload { client, round, bytes, samples: header.samples };
+    let (_turn, norm) = kept?;
+    let samples = header.samples;
+    let upload = Upload { client, round, bytes, samples, hash, norm };
     Ok(core.ask(|reply| Message::Uploaded { upload, reply }).await?)
 }
 

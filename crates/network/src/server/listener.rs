@@ -4,13 +4,15 @@
 
 use super::core::Core;
 use super::door::{Pass, Stage};
+use super::halves::Halves;
+use crate::audit::Entry;
 use crate::stream::{Limits, Line, Metered};
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::task::{Context, Poll};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::net::TcpListener;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
@@ -19,13 +21,12 @@ use tokio_rustls::TlsAcceptor;
 use tonic::transport::server::Connected;
 use tracing::{debug, warn};
 
-/// How long a handshake may take.
+/// How long a handshake may take, and until its first byte: a client speaks first.
 const HANDSHAKE: Duration = Duration::from_secs(10);
+const FIRST: Duration = Duration::from_secs(2);
 /// How long, and how much of, a client that was refused is still listened to.
 const HEARING: Duration = Duration::from_secs(1);
 const UNHEARD: u64 = 64 * 1024;
-/// Handshakes at the same time.
-const HANDSHAKES: usize = 256;
 
 /// A connection that was let in.
 pub(crate) struct Guest {
@@ -88,7 +89,7 @@ pub(crate) fn accept(
 ) -> (mpsc::Receiver<io::Result<Guest>>, JoinHandle<()>) {
     let (guests, door) = mpsc::channel(16);
     let places = Arc::new(Semaphore::new(core.wiring.settings.max_clients));
-    let handshakes = Arc::new(Semaphore::new(HANDSHAKES));
+    let halves = Arc::new(Halves::default());
     let limits = Limits::both(core.wiring.settings.rate_limit);
     let accepting = tokio::spawn(async move {
         while !guests.is_closed() {
@@ -104,15 +105,18 @@ pub(crate) fn accept(
                 },
                 () = guests.closed() => return,
             };
-            let Ok(handshake) = handshakes.clone().try_acquire_owned() else {
-                refused(&core, from, "too many handshakes at the same time");
-                continue;
-            };
+            let mut place = halves.enter(from.ip());
             let line = Metered::new(socket, core.metrics.traffic.clone(), limits.clone());
             let (tls, guests, core) = (tls.clone(), guests.clone(), core.clone());
             let places = places.clone();
             tokio::spawn(async move {
-                let shaken = tokio::time::timeout(HANDSHAKE, shake(line, tls)).await;
+                let shaken = tokio::select! {
+                    shaken = tokio::time::timeout(HANDSHAKE, shake(line, tls)) => shaken,
+                    _ = &mut place.lost => {
+                        refused(&core, from, "too many handshakes at the same time");
+                        return;
+                    }
+                };
                 let let_in = match shaken {
                     Ok(Ok((line, certificate))) => seat(&core, places, line, certificate),
                     Ok(Err((error, line))) => {
@@ -122,7 +126,7 @@ pub(crate) fn accept(
                     }
                     Err(_) => Err("the handshake took too long".to_owned()),
                 };
-                drop(handshake);
+                drop(place);
                 match let_in {
                     Ok(guest) => {
                         debug!(%from, "connected");
@@ -150,7 +154,16 @@ fn seat(
 
 fn refused(core: &Core, from: std::net::SocketAddr, why: &str) {
     core.metrics.connections_refused.fetch_add(1, Relaxed);
-    warn!(%from, why, "connection refused");
+    // Whoever knocks as fast as it can fills no log.
+    let Some(more) = core.lines.take(Instant::now()) else { return };
+    warn!(%from, why, more, "connection refused");
+    core.note(Entry::Refused {
+        client: None,
+        call: "connect".into(),
+        round: None,
+        reason: "connection".into(),
+        detail: format!("{}: {why}", from.ip()),
+    });
 }
 
 /// Gives the line and the certificate at its other end, if it has TLS; or why not, and the line.
@@ -159,6 +172,11 @@ async fn shake(
     tls: Option<TlsAcceptor>,
 ) -> Result<(Line, Option<Vec<u8>>), (io::Error, Metered)> {
     let Some(tls) = tls else { return Ok((Line::Plain(line), None)) };
+    match tokio::time::timeout(FIRST, line.readable()).await {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => return Err((error, line)),
+        Err(_) => return Err((io::Error::other("it says nothing"), line)),
+    }
     let line = tls.accept(line).into_fallible().await?;
     let certificates = line.get_ref().1.peer_certificates().unwrap_or_default();
     let certificate = certificates.first().map(|first| first.to_vec());

@@ -21,6 +21,8 @@ pub(crate) struct Metrics {
     pub(crate) connections_refused: AtomicU64,
     pub(crate) traffic: Arc<Traffic>,
     refused: Mutex<BTreeMap<String, u64>>,
+    /// Of every client's last upload: how far it was from its broadcast, and the samples it claims.
+    uploads: Mutex<BTreeMap<String, (f64, u64)>>,
     round_seconds: Mutex<Histogram>,
     aggregation_seconds: Mutex<Histogram>,
 }
@@ -55,6 +57,11 @@ impl Metrics {
     /// Refusals so far, by reason.
     pub(crate) fn refused(&self) -> BTreeMap<String, u64> {
         lock(&self.refused).clone()
+    }
+
+    /// Notes what a client has sent.
+    pub(crate) fn upload(&self, client: &str, norm: f64, samples: u64) {
+        lock(&self.uploads).insert(client.to_owned(), (norm, samples));
     }
 
     pub(crate) fn round_took(&self, seconds: f64) {
@@ -117,6 +124,20 @@ impl Metrics {
         for (reason, count) in self.refused() {
             let _ = writeln!(text, "formant_uploads_refused_total{{reason=\"{reason}\"}} {count}");
         }
+        let uploads = lock(&self.uploads).clone();
+        describe(
+            &mut text,
+            "upload_norm",
+            "gauge",
+            "Distance of a client's last upload from its broadcast.",
+        );
+        for (client, (norm, _)) in &uploads {
+            let _ = writeln!(text, "formant_upload_norm{{client=\"{client}\"}} {norm}");
+        }
+        describe(&mut text, "upload_samples", "gauge", "Samples that a client claims: its weight.");
+        for (client, (_, samples)) in &uploads {
+            let _ = writeln!(text, "formant_upload_samples{{client=\"{client}\"}} {samples}");
+        }
         for (name, help, histogram) in [
             ("round_seconds", "From one broadcast to the next.", &self.round_seconds),
             ("aggregation_seconds", "Of it, the aggregation.", &self.aggregation_seconds),
@@ -150,11 +171,14 @@ mod tests {
         let metrics = Metrics::default();
         metrics.refuse("not-finite");
         metrics.refuse("not-finite");
+        metrics.upload("alice", 0.5, 120);
         metrics.round_took(0.2);
         metrics.round_took(1e9);
         let text = metrics.render();
         for line in [
             "formant_uploads_refused_total{reason=\"not-finite\"} 2",
+            "formant_upload_norm{client=\"alice\"} 0.5",
+            "formant_upload_samples{client=\"alice\"} 120",
             "formant_round_seconds_bucket{le=\"0.1\"} 0",
             "formant_round_seconds_bucket{le=\"0.3\"} 1",
             "formant_round_seconds_bucket{le=\"+Inf\"} 2",

@@ -2,10 +2,13 @@
 
 mod actor;
 mod aggregation;
+mod collapse;
 mod core;
 mod door;
+mod halves;
 mod intake;
 mod listener;
+mod measure;
 mod metrics;
 mod ops;
 mod plan;
@@ -136,7 +139,11 @@ impl RunningServer {
             None => None,
         };
         let (sender, inbox) = std::sync::mpsc::channel();
-        let core = Arc::new(Core::new(wiring, &vault, &manifest, sender, Door::new(names)));
+        let door = Door::new(names);
+        if tls.is_some() {
+            door.remember(&vault.folder)?;
+        }
+        let core = Arc::new(Core::new(wiring, &vault, &manifest, sender, door));
         let (over_sender, over) = watch::channel(Over::default());
         let (ended, actor_end) = oneshot::channel();
         let actor = Actor::new(core.clone(), vault, manifest, inbox, over_sender)?;

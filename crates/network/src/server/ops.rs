@@ -9,6 +9,7 @@ use hyper::service::service_fn;
 use hyper::{Method, Request, Response};
 use hyper_util::rt::TokioIo;
 use std::convert::Infallible;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
@@ -45,8 +46,14 @@ async fn answer(
     core: Arc<Core>,
     request: Request<Incoming>,
 ) -> Result<Response<Full<Bytes>>, Infallible> {
+    if !is_for_us(&request) {
+        let said = "ask by an address of this machine, such as localhost or 127.0.0.1\n";
+        let response = Response::builder().status(421).header("content-type", "text/plain");
+        return Ok(response.body(Full::from(said)).unwrap_or_default());
+    }
     let (code, kind, body) = match (request.method(), request.uri().path()) {
         (&Method::GET, "/healthz") => match status(&core).await {
+            Some(Status { trouble: Some(why), .. }) => (503, "text/plain", why + "\n"),
             Some(_) => (200, "text/plain", "ok\n".to_owned()),
             None => (503, "text/plain", "stopping\n".to_owned()),
         },
@@ -65,9 +72,58 @@ async fn answer(
     Ok(response.body(Full::from(body)).unwrap_or_default())
 }
 
+/// Whether a request calls this machine by a name of its own. A page in an operator's browser may come from
+/// a host whose name an attacker lets point here: its requests come from this machine, but by that name.
+fn is_for_us(request: &Request<Incoming>) -> bool {
+    let hosts: Vec<_> = request.headers().get_all("host").iter().collect();
+    match hosts.as_slice() {
+        // Only browsers are fooled, and they always say it.
+        [] => request.uri().host().is_none_or(is_local),
+        [host] => host.to_str().is_ok_and(is_local),
+        _ => false,
+    }
+}
+
+/// Whether a host, with or without a port, is this machine.
+fn is_local(host: &str) -> bool {
+    if let Ok(address) = host.parse::<SocketAddr>() {
+        return address.ip().is_loopback();
+    }
+    let name = host.rsplit_once(':').map_or(host, |(name, port)| {
+        if port.bytes().all(|digit| digit.is_ascii_digit()) { name } else { host }
+    });
+    let bare = name.strip_prefix('[').and_then(|name| name.strip_suffix(']')).unwrap_or(name);
+    let is_address = bare.parse::<IpAddr>().is_ok_and(|address| address.is_loopback());
+    is_address || name.eq_ignore_ascii_case("localhost")
+}
+
 /// Asks the actor where the run stands.
 pub(crate) async fn status(core: &Core) -> Option<Status> {
     let (reply, status) = oneshot::channel();
     core.actor.send(Message::Status { reply }).ok()?;
     tokio::time::timeout(PATIENCE, status).await.ok()?.ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_names_of_this_machine_are_its_own() {
+        for host in
+            ["localhost", "LOCALHOST:7701", "127.0.0.1", "127.0.0.1:7701", "[::1]:7701", "[::1]"]
+        {
+            assert!(is_local(host), "{host}");
+        }
+        for host in [
+            "",
+            "evil.example",
+            "evil.example:7701",
+            "127.0.0.1.evil.example",
+            "10.0.0.1",
+            "localhost:evil",
+        ] {
+            assert!(!is_local(host), "{host}");
+        }
+    }
 }

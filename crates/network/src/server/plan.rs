@@ -39,7 +39,9 @@ impl Wiring {
         for remark in &dataset.remarks {
             tracing::info!(data = dataset.name, "{remark}");
         }
-        let (task, header) = experiment.task(&dataset, Side::Server)?;
+        let (mut task, header) = experiment.task(&dataset, Side::Server)?;
+        // Whoever never comes back must not hold a round for ever. Nobody who is in time notices.
+        task.rules.deadline = task.rules.deadline.or(settings.patience);
         let header = RunStarted { names: settings.clients.clone(), ..header };
         let experiment = experiment.for_clients(&dataset.description())?.to_string();
         let hash = experiment_hash(&experiment, settings.packing);

@@ -1,8 +1,9 @@
 //! Who is there, and what they are told.
 
 use super::actor::{Actor, Message, Orders, Over};
+use crate::audit::Entry;
 use crate::error::NetworkError;
-use crate::wire::{file_named, proto};
+use crate::wire::{file_named, proto, sha256};
 use formant_federation::Event;
 use std::sync::atomic::Ordering::Relaxed;
 use tracing::{info, warn};
@@ -17,20 +18,23 @@ pub(crate) struct Present {
 
 impl Actor {
     /// True if the client is there by this connection now.
-    pub(super) fn joined(&mut self, client: usize, present: Present) -> bool {
+    pub(super) fn joined(&mut self, client: usize, present: Present) -> Result<bool, NetworkError> {
         if self.present.get(&client).is_some_and(|other| other.born > present.born) {
             // The greeting of a connection that the client has given up for the one that is there. If
             // somebody still listens to it, a clock was set back: it may try again.
             info!(client = self.core.name(client), "an older connection comes late");
-            return false;
+            return Ok(false);
         }
         info!(client = self.core.name(client), "joined");
+        let certificate = self.core.door.certificate(client).map(|der| sha256(&der));
+        let name = self.core.name(client).to_owned();
+        self.book.note(Entry::Joined { client: name, certificate })?;
         if let Some(replaced) = self.present.insert(client, present) {
             let cause = proto::dismiss::Cause::Replaced;
             let _ = replaced.orders.try_send(Ok(self.dismissal(cause)));
         }
         self.core.metrics.present.store(self.present.len() as u64, Relaxed);
-        true
+        Ok(true)
     }
 
     pub(super) fn left(&mut self, client: usize, session: u64) -> Result<(), NetworkError> {
@@ -73,7 +77,8 @@ impl Actor {
 
     pub(super) fn tell_whether_everybody_knows(&mut self) {
         let Some(end) = &self.manifest.end else { return };
-        let everybody = self.content.len() == self.core.wiring.settings.clients.len();
+        let everybody = self.content.len() + self.core.excluded.len()
+            == self.core.wiring.settings.clients.len();
         let everybody_knows = everybody && self.present.is_empty();
         let over = Over { end: Some(end.clone()), everybody_knows };
         self.over.send_replace(over);

@@ -3,11 +3,12 @@
 use super::actor::{Actor, Offer, Step, Upload};
 use super::aggregation::Aggregation;
 use super::refusals::Refused;
-use super::vault::End;
+use super::vault::{End, Past};
 use super::verdict::{Blame, Fault};
+use crate::audit::Entry;
 use crate::error::NetworkError;
 use crate::wire::fingerprint;
-use formant_federation::{Action, Event, Verdict};
+use formant_federation::{Action, Event, Refusal, Verdict};
 use formant_runtime::event::{self, Event as Line};
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering::Relaxed;
@@ -16,13 +17,16 @@ use tracing::{info, warn};
 impl Actor {
     /// An upload is whole, checked and synced.
     pub(super) fn uploaded(&mut self, upload: Upload) -> Result<Step, NetworkError> {
-        let Upload { client, round, bytes, samples } = upload;
+        let Upload { client, round, bytes, samples, hash, norm } = upload;
         let machine = &self.manifest.machine;
         let changed = machine.upload_changes(client, round);
         let is_accepted = machine.verdict(client, round) == Verdict::Accept;
         let actions = self.handle(Event::Uploaded { client, round })?;
         if is_accepted {
             self.manifest.samples.entry(client).or_insert(samples);
+            self.core.metrics.upload(self.core.name(client), norm, samples);
+            let name = self.core.name(client).to_owned();
+            self.book.note(Entry::Kept { client: name, round, bytes, hash, norm, samples })?;
             let (method, round) = (self.label(), round as usize);
             self.journal.record_now(&Line::Uploaded {
                 method,
@@ -51,6 +55,13 @@ impl Actor {
                 reason: fault.reason.word().into(),
                 detail: Some(fault.detail.clone()),
             })?;
+            self.book.note(Entry::Refused {
+                client: Some(self.core.name(client).to_owned()),
+                call: "upload".into(),
+                round: Some(round),
+                reason: fault.reason.word().into(),
+                detail: fault.detail.clone(),
+            })?;
         }
         if fault.blame != Blame::Content {
             return Ok(Step { actions: Vec::new(), changed: false });
@@ -67,6 +78,8 @@ impl Actor {
     ) -> Result<Step, NetworkError> {
         if self.manifest.machine.failure_changes(client, round) {
             warn!(client = self.core.name(client), round, error, "a client cannot answer");
+            let (name, why) = (self.core.name(client).to_owned(), error.clone());
+            self.book.note(Entry::Failed { client: name, round, why })?;
             let (method, phase) = (self.label(), event::Phase::Shared);
             let round = round as usize;
             self.journal.record_now(&Line::ClientFailed { method, round, client, phase, error })?;
@@ -84,6 +97,68 @@ impl Actor {
         Ok(Step { actions, changed })
     }
 
+    /// What a client has sent does not count any more. While an aggregation is under way it is in it
+    /// already, or waits; whoever asks comes again.
+    pub(super) fn withdrawn(&mut self, client: usize) -> Result<Vec<Action>, NetworkError> {
+        let machine = &self.manifest.machine;
+        let kept: Vec<(usize, u64)> = machine.kept().filter(|(who, _)| *who == client).collect();
+        let round = machine.round();
+        let nothing = kept.is_empty() && !machine.failure_changes(client, round);
+        if nothing || self.server.is_none() || machine.is_over() {
+            return Ok(Vec::new());
+        }
+        self.take_out(client, &kept)?;
+        self.handle(Event::Withdrawn { client })
+    }
+
+    /// Notes that what a client has sent does not count.
+    fn take_out(&mut self, client: usize, kept: &[(usize, u64)]) -> Result<(), NetworkError> {
+        let (round, name) = (self.manifest.machine.round(), self.core.name(client).to_owned());
+        warn!(client = name, round, "its certificate is revoked: what it has sent does not count");
+        self.core.metrics.failures.fetch_add(1, Relaxed);
+        self.book.note(Entry::Withdrawn { client: name, round })?;
+        // Removed once it is durable that nobody needs it.
+        self.spent.extend(kept);
+        for (_, answered) in kept {
+            self.journal.record_now(&Line::Refused {
+                method: self.label(),
+                round: *answered as usize,
+                client,
+                bytes: None,
+                reason: Refusal::Revoked.word().into(),
+                detail: Some(Refusal::Revoked.sentence().into()),
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Orders of the machine, without an aggregation that has something of a client in it whose certificate
+    /// does not hold at this moment: the list is asked here, whenever it was asked before.
+    pub(super) fn without_revoked(
+        &mut self,
+        mut actions: Vec<Action>,
+    ) -> Result<Vec<Action>, NetworkError> {
+        loop {
+            let ordered = actions.iter().find_map(|action| match action {
+                Action::Aggregate { uploads, .. } => Some(uploads.clone()),
+                _ => None,
+            });
+            let Some(ordered) = ordered else { return Ok(actions) };
+            let revoked = self.core.door.revoked();
+            let Some(client) =
+                revoked.into_iter().find(|client| ordered.iter().any(|(who, _)| who == client))
+            else {
+                return Ok(actions);
+            };
+            let kept: Vec<(usize, u64)> =
+                self.manifest.machine.kept().filter(|(who, _)| *who == client).collect();
+            self.take_out(client, &kept)?;
+            actions.retain(|action| !matches!(action, Action::Aggregate { .. }));
+            let now = self.now();
+            actions.extend(self.manifest.machine.handle(now, Event::Withdrawn { client }));
+        }
+    }
+
     /// The aggregation is done and its files are synced; from this commit on, they count.
     pub(super) fn aggregated(
         &mut self,
@@ -93,10 +168,15 @@ impl Actor {
         let done = match outcome {
             Ok(done) => done,
             Err(why) => {
-                self.server = Some(server);
+                // What it has made of the state is worth nothing: the run ends with the one before.
+                let bytes = self.manifest.server.read(&self.vault.states())?;
+                self.server = Some(self.core.wiring.method().method.decode_server(&bytes)?);
                 return self.stop(round, &why);
             }
         };
+        let names = uploads.iter().map(|(client, _)| self.core.name(*client).to_owned());
+        let state = done.kept.server.hash.clone();
+        self.book.note(Entry::Aggregated { round, clients: names.collect(), state })?;
         let seconds = self.seconds() - self.manifest.round_began;
         info!(round, seconds, aggregation = done.seconds, uploads = uploads.len(), "round done");
         self.core.metrics.aggregations.fetch_add(1, Relaxed);
@@ -110,18 +190,24 @@ impl Actor {
             clock: None,
             privacy: self.ledger.as_mut().map(|ledger| ledger.spent(round)),
         })?;
-        if let Some((score, seconds)) = done.score {
-            self.scored(round, score, seconds)?;
-        }
+        let mut stops = Vec::new();
         self.server = Some(server);
+        let past = Past::of(&done.kept, self.journal.end(), self.seconds(), self.manifest.best);
+        self.manifest.remember(round, past, self.core.wiring.settings.keep_states);
+        if let Some((score, seconds)) = done.score {
+            self.scored(round, score.clone(), seconds)?;
+            stops = self.watch(round, &score)?;
+        }
         self.manifest.server = done.kept.server;
         self.manifest.broadcast_bytes = done.kept.broadcast_bytes;
         self.manifest.broadcasts.insert(round + 1, done.kept.broadcast);
-        let actions = self.handle(Event::Aggregated { round })?;
+        stops.extend(self.give_up()?);
+        let actions =
+            if stops.is_empty() { self.handle(Event::Aggregated { round })? } else { stops };
         let needed = self.needed();
         self.manifest.broadcasts.retain(|round, _| needed.contains(round));
         self.core.shelve(&self.manifest.broadcasts);
-        self.spent = uploads;
+        self.spent.extend(uploads);
         self.waiting = Some(committed);
         Ok(actions)
     }
@@ -169,6 +255,7 @@ impl Actor {
     pub(super) fn handle(&mut self, event: Event) -> Result<Vec<Action>, NetworkError> {
         let (now, before) = (self.now(), self.manifest.machine.round());
         let actions = self.manifest.machine.handle(now, event);
+        let actions = self.without_revoked(actions)?;
         self.note(before, &actions)?;
         Ok(actions)
     }
@@ -179,6 +266,7 @@ impl Actor {
         self.core.opened.send_replace(round);
         if round > before {
             self.manifest.round_began = self.seconds();
+            self.book.turn_page()?;
             // Of the buffered schedule: whoever is at work.
             let participants = self.manifest.machine.asked().collect();
             info!(round, "round open");
@@ -192,7 +280,11 @@ impl Actor {
             match action {
                 Action::Finish => self.finish(round, None)?,
                 Action::Abandon { round } => {
-                    let why = format!("no client could answer round {round}");
+                    let few = self.manifest.machine.shortage();
+                    let why = few.map_or_else(
+                        || format!("no client could answer round {round}"),
+                        |few| format!("{few} in round {round}"),
+                    );
                     self.finish(round - 1, Some(why))?;
                 }
                 _ => {}
@@ -232,6 +324,7 @@ impl Actor {
             best_round: None,
         })?;
         self.journal.record_now(&Line::RunFinished { seconds })?;
+        self.book.note(Entry::Ended { rounds, stopped: stopped.clone() })?;
         self.manifest.end = Some(End { rounds, fingerprint, stopped });
         Ok(())
     }

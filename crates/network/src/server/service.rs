@@ -6,15 +6,17 @@ use super::door::Stage;
 use super::intake;
 use super::listener::Peer;
 use super::presence::Present;
+use crate::audit::Entry;
 use crate::wire::{NAME_KEY, VERSION, chunk, proto};
 use bytes::Bytes;
+use formant_federation::Refusal;
 use proto::federation_server::Federation;
 use std::io::SeekFrom;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::task::{Context, Poll};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt, AsyncSeekExt};
 use tokio::sync::mpsc;
 use tokio_stream::Stream;
@@ -54,7 +56,36 @@ impl From<NoName> for Status {
 
 impl Service {
     /// Who asks. A client cannot say that it is another.
-    fn client<T>(&self, request: &Request<T>) -> Result<usize, Status> {
+    fn client<T>(&self, request: &Request<T>, call: &str) -> Result<usize, Status> {
+        let known = self.known(request);
+        if let Err((client, status)) = &known
+            && self.core.lines.take(Instant::now()).is_some()
+        {
+            self.core.note(Entry::Refused {
+                client: client.map(|client| self.core.name(client).to_owned()),
+                call: call.to_owned(),
+                round: None,
+                reason: format!("{:?}", status.code()),
+                detail: status.message().to_owned(),
+            });
+        }
+        known.map_err(|(_, status)| status)
+    }
+
+    /// The same; if it may not call, why not, and who it is as far as that is known.
+    fn known<T>(&self, request: &Request<T>) -> Result<usize, (Option<usize>, Status)> {
+        let client = self.named(request).map_err(|status| (None, status))?;
+        let refuse = |status| Err((Some(client), status));
+        if self.core.excluded.contains(&client) {
+            return refuse(Status::permission_denied(Refusal::Excluded.sentence()));
+        }
+        if self.core.calls[client].take(Instant::now()).is_none() {
+            return refuse(Status::resource_exhausted("too many calls a second"));
+        }
+        Ok(client)
+    }
+
+    fn named<T>(&self, request: &Request<T>) -> Result<usize, Status> {
         let peer = request.extensions().get::<Peer>();
         let name = if let Some(names) = self.core.door.names() {
             let certificate = peer.and_then(|peer| peer.0.certificate.as_deref());
@@ -83,6 +114,8 @@ impl Service {
             encoding: settings.packing.encoding.into(),
             precision: settings.packing.precision.into(),
             chunk: settings.chunk as u32,
+            generation: self.core.generation,
+            since: self.core.since,
         };
         proto::Order { order: Some(proto::order::Order::Welcome(welcome)) }
     }
@@ -96,7 +129,7 @@ impl Federation for Service {
     type DownloadStream = Chunks;
 
     async fn join(&self, request: Request<proto::Hello>) -> Result<Response<Control>, Status> {
-        let client = self.client(&request)?;
+        let client = self.client(&request, "join")?;
         let proto::Hello { version, born } = *request.get_ref();
         if version != VERSION {
             return Err(Status::failed_precondition(format!(
@@ -120,7 +153,7 @@ impl Federation for Service {
         &self,
         request: Request<proto::DownloadRequest>,
     ) -> Result<Response<Chunks>, Status> {
-        self.client(&request)?;
+        self.client(&request, "download")?;
         let proto::DownloadRequest { round, offset } = *request.get_ref();
         let named = self.core.shelved(round).ok_or_else(|| {
             Status::not_found(format!("there is no broadcast of round {round} any more"))
@@ -142,7 +175,7 @@ impl Federation for Service {
         &self,
         request: Request<proto::UploadHeader>,
     ) -> Result<Response<proto::UploadOffset>, Status> {
-        let client = self.client(&request)?;
+        let client = self.client(&request, "resume")?;
         intake::resume(self.core.clone(), client, request.into_inner()).await.map(Response::new)
     }
 
@@ -150,7 +183,7 @@ impl Federation for Service {
         &self,
         request: Request<Streaming<proto::UploadPart>>,
     ) -> Result<Response<proto::Verdict>, Status> {
-        let client = self.client(&request)?;
+        let client = self.client(&request, "upload")?;
         intake::receive(self.core.clone(), client, request.into_inner()).await.map(Response::new)
     }
 
@@ -158,7 +191,7 @@ impl Federation for Service {
         &self,
         request: Request<proto::Farewell>,
     ) -> Result<Response<proto::Farewell>, Status> {
-        let client = self.client(&request)?;
+        let client = self.client(&request, "leave")?;
         self.core
             .actor
             .send(Message::Farewell { client })
@@ -170,7 +203,7 @@ impl Federation for Service {
         &self,
         request: Request<proto::Failure>,
     ) -> Result<Response<proto::Verdict>, Status> {
-        let client = self.client(&request)?;
+        let client = self.client(&request, "fail")?;
         let proto::Failure { round, reason } = request.into_inner();
         let why: String = reason.chars().take(500).collect();
         let failed = |reply| Message::Failed { client, round, why, reply: Some(reply) };

@@ -44,6 +44,12 @@ pub struct Status {
     pub privacy: Option<Spent>,
     /// How the run ended, if it has.
     pub end: Option<End>,
+    /// Why no round can close, or why the run has stopped, if that is so: `/healthz` fails with it.
+    #[serde(default)]
+    pub trouble: Option<String>,
+    /// How often the run was taken back.
+    #[serde(default)]
+    pub generation: u32,
 }
 
 /// One client.
@@ -55,6 +61,9 @@ pub struct ClientStatus {
     pub present: bool,
     /// Whether an upload of it waits for the next aggregation.
     pub uploaded: bool,
+    /// Whether it was taken out of the run.
+    #[serde(default)]
+    pub excluded: bool,
 }
 
 impl Status {
@@ -68,15 +77,27 @@ impl Status {
         let header = &core.wiring.header;
         let names = core.wiring.settings.clients.iter();
         let mut clients: Vec<ClientStatus> = names
-            .map(|name| ClientStatus { name: name.clone(), present: false, uploaded: false })
+            .map(|name| ClientStatus {
+                name: name.clone(),
+                present: false,
+                uploaded: false,
+                excluded: false,
+            })
             .collect();
+        for client in manifest.machine.excluded() {
+            clients[client].excluded = true;
+        }
         for client in present {
             clients[client].present = true;
         }
         for (client, _) in manifest.machine.kept() {
             clients[client].uploaded = true;
         }
+        let round_seconds = seconds - manifest.round_began;
+        let there = clients.iter().filter(|client| client.present).count();
         Self {
+            trouble: trouble(manifest, round_seconds, there),
+            generation: manifest.generation,
             formant: header.formant.clone(),
             run: core.run.clone(),
             name: header.name.clone(),
@@ -85,7 +106,7 @@ impl Status {
             round: manifest.machine.round(),
             rounds: manifest.machine.protocol().rounds,
             seconds,
-            round_seconds: seconds - manifest.round_began,
+            round_seconds,
             kept: manifest.machine.kept().count(),
             clients,
             refused: core.metrics.refused(),
@@ -95,4 +116,25 @@ impl Status {
             end: manifest.end.clone(),
         }
     }
+}
+
+/// How long a round may be open where no time is set.
+const PATIENCE: f64 = 3_600.0;
+
+/// Why this run does not get on by itself, if it does not.
+fn trouble(manifest: &Manifest, round_seconds: f64, there: usize) -> Option<String> {
+    if let Some(end) = &manifest.end {
+        return end.stopped.as_ref().map(|why| format!("the run has stopped: {why}"));
+    }
+    let machine = &manifest.machine;
+    let most = machine.protocol().deadline.map_or(PATIENCE, |deadline| deadline.as_secs_f64());
+    // A round that is over its time still waits because nothing has come that it could close with.
+    (round_seconds > most && machine.is_collecting()).then(|| {
+        format!(
+            "round {} cannot close: it has been open for {round_seconds:.0} s, and {most:.0} s is the most; {there} of {} clients are connected, {} uploads are there",
+            machine.round(),
+            machine.protocol().clients,
+            machine.kept().count()
+        )
+    })
 }

@@ -1,5 +1,9 @@
 //! Clients that do not keep to the rules, over real sockets.
 
+mod attacks;
+mod collapses;
+mod door;
+
 use super::{RunningServer, Trust};
 use crate::ServerSettings;
 use crate::client::{Accept, Identity, JoinOptions, Policy, Source, join};
@@ -19,12 +23,23 @@ use tonic::{Request, Streaming};
 const PATIENCE: Duration = Duration::from_secs(120);
 
 async fn serve(folder: &Path, clients: usize, more: &str) -> RunningServer {
-    let text = format!(
+    serve_with(folder, clients, more, &[]).await
+}
+
+/// The same with some of the experiment's settings changed, each `from` something `to` another.
+async fn serve_with(
+    folder: &Path,
+    clients: usize,
+    more: &str,
+    changes: &[(&str, &str)],
+) -> RunningServer {
+    let mut text = format!(
         r#"
         rounds = 1
         data = {{ dataset = "mnist-small", clients = {clients}, samples = {}, min_samples = 5 }}
         network = {{ name = "mlp", hidden = [8] }}
         train = {{ batch = 10, epochs = 1 }}
+        federation = {{ min_success = 0.0 }}
         [[method]]
         name = "fedavg"
         [server]
@@ -37,6 +52,10 @@ async fn serve(folder: &Path, clients: usize, more: &str) -> RunningServer {
         "#,
         20 * clients
     );
+    for (from, to) in changes {
+        assert!(text.contains(from), "{from}");
+        text = text.replace(from, to);
+    }
     let (experiment, mut settings) =
         ServerSettings::parse(&text.parse().unwrap(), &Zoo::standard()).unwrap();
     settings.state = folder.join("server");
@@ -66,16 +85,22 @@ impl Rogue {
     async fn broadcast(&mut self) -> Vec<u8> {
         let order = self.orders.message().await.unwrap().unwrap().order.unwrap();
         let proto::order::Order::Broadcast(order) = order else { panic!("no broadcast") };
-        let request = proto::DownloadRequest { round: order.round, offset: 0 };
-        let mut chunks =
-            self.caller.download(named(&self.name, request)).await.unwrap().into_inner();
+        let bytes = self.fetch(order.round).await.unwrap();
+        assert_eq!(order.file.unwrap(), file_of(&bytes));
+        bytes
+    }
+
+    /// A broadcast, if the server has it still.
+    async fn fetch(&mut self, round: u64) -> Option<Vec<u8>> {
+        let request = proto::DownloadRequest { round, offset: 0 };
+        let chunks = self.caller.download(named(&self.name, request)).await;
+        let mut chunks = chunks.ok()?.into_inner();
         let mut bytes = Vec::new();
         while let Some(chunk) = chunks.message().await.unwrap() {
             assert_eq!(chunk.offset, bytes.len() as u64);
             bytes.extend_from_slice(&chunk.data);
         }
-        assert_eq!(order.file.unwrap(), file_of(&bytes));
-        bytes
+        Some(bytes)
     }
 
     async fn upload(&mut self, parts: Vec<Part>) -> (Kind, String) {
@@ -391,7 +416,8 @@ async fn operators_see_what_goes_on() {
     let _present = Rogue::join(&server, 1).await;
     let get = async |path: &str| {
         let mut socket = tokio::net::TcpStream::connect(server.ops().unwrap()).await.unwrap();
-        let request = format!("GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n");
+        let request =
+            format!("GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n");
         socket.write_all(request.as_bytes()).await.unwrap();
         let mut answer = String::new();
         socket.read_to_string(&mut answer).await.unwrap();

@@ -10,7 +10,7 @@ use crate::codec::Unpacking;
 use crate::error::NetworkError;
 use crate::wire::{confused, file_of, hex, is_file, proto};
 use formant_federation::Refusal;
-use formant_methods::Value;
+use formant_methods::{MethodError, Value};
 use formant_numerics::vector::{all_finite, distance_squared, norm_squared};
 use formant_runtime::RuntimeError;
 use formant_runtime::files::{self, Synced, raw};
@@ -74,7 +74,7 @@ impl Part {
         let fail = |source| RuntimeError::file("write", &path, source);
         let mut options = OpenOptions::new();
         options.create(true).truncate(false).read(true).write(true);
-        let mut file = raw::open(&options, &path).map_err(fail)?;
+        let mut file = raw::open(files::private(&mut options), &path).map_err(fail)?;
         let length = file.metadata().map_err(fail)?.len();
         let (before, offset) = match read_header(&mut file).map_err(fail)? {
             Some((kept, before)) if kept == *header && length <= before + header.bytes => {
@@ -158,22 +158,25 @@ impl Part {
 }
 
 /// Whether an upload may count; outside, whether that could be found out.
-pub(crate) type Checked = Result<Result<(), Fault>, NetworkError>;
+pub(crate) type Checked = Result<Result<f64, Fault>, NetworkError>;
 
-fn plausible(core: &Core, client: usize, upload: &Value, broadcast: &Value) -> Result<(), Fault> {
+/// Gives how far it is from the broadcast.
+fn plausible(core: &Core, client: usize, upload: &Value, broadcast: &Value) -> Result<f64, Fault> {
     let method = &*core.wiring.method().method;
-    let malformed = |error: formant_methods::MethodError| {
-        Fault::in_content(Refusal::Malformed, error.to_string())
-    };
+    let malformed = |error: MethodError| Fault::in_content(Refusal::Malformed, error.to_string());
     let sent = method.upload_vectors(upload).map_err(malformed)?;
     if !sent.iter().all(|vector| all_finite(vector)) {
         let reason = Refusal::NotFinite;
         return Err(Fault::in_content(reason, reason.sentence()));
     }
     let network = core.wiring.task.engine.network();
-    method
-        .check_upload(client, upload, broadcast, network)
-        .map_err(|error| Fault::in_content(Refusal::WrongShape, error.to_string()))?;
+    method.check_upload(client, upload, broadcast, network).map_err(|error| {
+        let reason = match error {
+            MethodError::Variance { .. } => Refusal::Variance,
+            _ => Refusal::WrongShape,
+        };
+        Fault::in_content(reason, error.to_string())
+    })?;
     let got = method.broadcast_vectors(broadcast).map_err(malformed)?;
     let (mut change, mut norm) = (0.0, 0.0);
     for (sent, got) in sent.iter().zip(&got) {
@@ -188,7 +191,7 @@ fn plausible(core: &Core, client: usize, upload: &Value, broadcast: &Value) -> R
         let detail = format!("it is {change:.3e} from the broadcast, and {most:.3e} is the most");
         return Err(Fault::in_content(Refusal::Norm, detail));
     }
-    Ok(())
+    Ok(change)
 }
 
 /// Reads an upload that was accepted.

@@ -5,8 +5,15 @@
 //!   before anything is said to anybody.
 //! - `states/`: the method's server state and the broadcasts, each under a name of its own.
 //! - `uploads/`: what clients have sent and what they are sending.
+//! - `certificates/`: the certificate that every client has last sent something with.
+//! - `audit.jsonl`: [what happened](crate::audit).
+
+mod history;
+
+pub(crate) use history::Past;
 
 use super::plan::Wiring;
+use crate::audit;
 use crate::codec::compress;
 use crate::error::NetworkError;
 use formant_federation::Server;
@@ -20,6 +27,9 @@ use std::path::{Path, PathBuf};
 
 /// What to do with a folder that cannot be trusted.
 const RESTORE: &str = "restore the whole state folder from a copy, or start again in a new one";
+
+/// Where certificates are.
+pub(crate) const CERTIFICATES: &str = "certificates";
 
 /// The version of the folder's layout.
 const FORMAT: u32 = 2;
@@ -57,6 +67,29 @@ pub(crate) struct Manifest {
     pub(crate) log: LogMark,
     /// How the run ended, if it has.
     pub(crate) end: Option<End>,
+    /// States to which the run can go back, by the rounds that are in them; the last is the present one.
+    #[serde(default)]
+    pub(crate) history: BTreeMap<u64, Past>,
+    /// How often it has gone back, and after how many rounds it went on the last time.
+    #[serde(default)]
+    pub(crate) generation: u32,
+    #[serde(default)]
+    pub(crate) since: u64,
+    /// What the generic model was worth at its best.
+    #[serde(default)]
+    pub(crate) best: Option<Best>,
+    /// Where the audit log stood.
+    #[serde(default)]
+    pub(crate) audit: audit::Head,
+}
+
+/// The best evaluation of the generic model so far.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Best {
+    pub(crate) round: u64,
+    pub(crate) accuracy: f64,
+    /// Evaluations in a row, since then, at which it was far below.
+    pub(crate) low: u32,
 }
 
 impl Manifest {
@@ -95,17 +128,27 @@ impl Vault {
     /// Opens a folder and says where its run stands; a new folder gets a run before its first round.
     pub(crate) fn open(folder: &Path, wiring: &Wiring) -> Result<(Self, Manifest), NetworkError> {
         files::create_private(folder)?;
-        for folder in [folder.join("states"), folder.join("uploads")] {
-            files::create_folder(&folder)?;
+        for name in ["states", "uploads", CERTIFICATES] {
+            files::create_folder(&folder.join(name))?;
         }
         let lock = files::lock(folder)?;
         let run = Self::claim(folder, wiring)?;
         let vault = Self { folder: folder.into(), run: run.id, _lock: lock };
-        let manifest = match files::read_manifest::<Manifest>(&vault.manifest_path(), RESTORE)? {
-            Some(manifest) if manifest.machine.fits(&wiring.task.rules) => manifest,
-            Some(_) => return Err(vault.unfit()),
-            None => vault.begin(wiring)?,
+        let kept = files::read_manifest::<Manifest>(&vault.manifest_path(), RESTORE)?;
+        let mut manifest = if let Some(mut manifest) = kept {
+            // How long rounds are waited for is the server's to decide, at any time.
+            manifest.machine.set_deadline(&wiring.task.rules);
+            if !manifest.machine.fits(&wiring.task.rules) {
+                return Err(vault.unfit());
+            }
+            manifest
+        } else {
+            vault.begin(wiring)?
         };
+        if let Some(rollback) = &wiring.settings.rollback {
+            vault.roll_back(&mut manifest, wiring, rollback)?;
+        }
+        vault.mend(&mut manifest, wiring)?;
         vault.sweep(&manifest)?;
         vault.check_uploads(&manifest.machine)?;
         Ok((vault, manifest))
@@ -157,11 +200,17 @@ impl Vault {
         let task = &wiring.task;
         let server = task.method.method.start_server(&task.init());
         let kept = self.keep(wiring, &server, 0)?;
+        let start = Past::of(&kept, LogMark::default(), 0.0, None);
         let manifest = Manifest {
             machine: Server::new(task.rules.clone()),
             server: kept.server,
             broadcasts: BTreeMap::from([(1, kept.broadcast)]),
             broadcast_bytes: kept.broadcast_bytes,
+            history: BTreeMap::from([(0, start)]),
+            generation: 0,
+            since: 0,
+            best: None,
+            audit: audit::Head::default(),
             samples: BTreeMap::new(),
             seconds: 0.0,
             round_began: 0.0,
@@ -254,7 +303,9 @@ impl Vault {
     }
 
     fn sweep_states(&self, manifest: &Manifest) -> Result<(), NetworkError> {
-        let named = std::iter::once(&manifest.server).chain(manifest.broadcasts.values());
+        let past = manifest.history.values().flat_map(Past::files);
+        let named =
+            std::iter::once(&manifest.server).chain(manifest.broadcasts.values()).chain(past);
         let named: HashSet<&str> = named.map(|named| &*named.file).collect();
         Ok(files::sweep(&self.states(), |name| named.contains(name))?)
     }

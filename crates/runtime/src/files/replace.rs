@@ -71,7 +71,25 @@ pub fn write_secret(path: &Path, bytes: &[u8], synced: Synced) -> Result<(), Run
         .map_err(|source| RuntimeError::file("write", path, source))
 }
 
-/// The same with a writer.
+/// Has a file that is made be its owner's alone.
+pub fn private(options: &mut OpenOptions) -> &mut OpenOptions {
+    restrict(options, Access::Secret);
+    options
+}
+
+/// Makes a file that is there its owner's alone.
+pub fn make_private(path: &Path) -> Result<(), RuntimeError> {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600))
+            .map_err(|source| RuntimeError::file("write", path, source))?;
+    }
+    let _ = path;
+    Ok(())
+}
+
+/// As [`write`], with a writer.
 pub fn write_by(
     path: &Path,
     synced: Synced,

@@ -215,9 +215,13 @@ impl Drive<'_> {
                 Action::Abandon { round } => {
                     let why = self.situation.failures.values().next();
                     let why = why.map_or("no participant", String::as_str);
-                    milestone = Some(Milestone::Stopped(format!(
-                        "no client finished its shared phase in round {round}: {why}"
-                    )));
+                    let server = &self.situation.server;
+                    milestone = Some(Milestone::Stopped(match server.shortage() {
+                        Some(few) => format!("{few} in round {round}: {why}"),
+                        None => {
+                            format!("no client finished its shared phase in round {round}: {why}")
+                        }
+                    }));
                 }
                 Action::Finish => {}
                 Action::Dismiss { client } => {
@@ -302,18 +306,22 @@ impl Drive<'_> {
             shared.map(|(client, _)| *client).eq(self.course.rules.participants(round))
         };
         let destination = if whole {
-            Destination::Aggregation { round, server: &mut self.server }
+            let least = self.situation.server.least();
+            Destination::Aggregation { round, server: &mut self.server, least }
         } else {
             Destination::Store
         };
         let history = History { broadcasts: &self.broadcasts, store: self.store };
         let wave =
             self.course.run_wave(&jobs, destination, history, &mut *self.executor, recorder)?;
-        if whole {
-            self.prepared = Some(round);
-        }
         let records = match wave {
-            Outcome::Done(records) => records,
+            Outcome::Done { records, aggregated } => {
+                // Without enough uploads the round is not over: others may be asked.
+                if aggregated {
+                    self.prepared = Some(round);
+                }
+                records
+            }
             Outcome::Stopped(why) => return Ok(Some(why)),
         };
         for record in records {

@@ -22,6 +22,8 @@ pub(super) enum Destination<'s> {
         round: u64,
         /// The state that they are aggregated into.
         server: &'s mut Value,
+        /// How many uploads it needs; with fewer the server stays as it is.
+        least: usize,
     },
     /// They wait at the server.
     Store,
@@ -30,7 +32,12 @@ pub(super) enum Destination<'s> {
 /// How a wave ended.
 pub(super) enum Outcome {
     /// With these results, in client order.
-    Done(Vec<JobRecord>),
+    Done {
+        /// What became of every job.
+        records: Vec<JobRecord>,
+        /// Whether the round was aggregated.
+        aggregated: bool,
+    },
     /// The aggregation that ran beside it failed: the method cannot go on.
     Stopped(String),
 }
@@ -48,7 +55,7 @@ impl Course<'_> {
         let broadcasts = self.gather(jobs, history)?;
         let wave = Wave { jobs, broadcasts: &broadcasts, pulse: self.training_pulse() };
         let mut records = Vec::with_capacity(jobs.len());
-        let mut stopped = None;
+        let (mut stopped, mut aggregated) = (None, false);
         let alone = Conspiracy::default();
         executor.run(&wave, &mut |answers| {
             let mut arrivals = answers.filter_map(|answer| match answer {
@@ -60,8 +67,24 @@ impl Course<'_> {
                 Err(error) => Some(Err(error)),
             });
             match &mut destination {
-                Destination::Aggregation { round, server } => {
-                    match self.aggregate(*round, server, &mut arrivals, history, &alone) {
+                Destination::Aggregation { round, server, least } => {
+                    let (mut came, mut short) = (0, false);
+                    let mut counted = std::iter::from_fn(|| match arrivals.next() {
+                        Some(arrival) => {
+                            came += usize::from(arrival.is_ok());
+                            Some(arrival)
+                        }
+                        // Too many have failed: an error leaves the server as it is.
+                        None if came < *least && !short => {
+                            short = true;
+                            Some(Err(MethodError::NoUploads.into()))
+                        }
+                        None => None,
+                    });
+                    let outcome = self.aggregate(*round, server, &mut counted, history, &alone);
+                    aggregated = !short;
+                    match outcome {
+                        Err(_) if short => Ok(()),
                         // What a server trains can diverge as well, and ends its method and not the
                         // run. All clients finish: where the method ends must not depend on who was
                         // how far.
@@ -84,7 +107,7 @@ impl Course<'_> {
         for record in &records {
             self.log_phases(record, recorder)?;
         }
-        Ok(Outcome::Done(records))
+        Ok(Outcome::Done { records, aggregated })
     }
 
     /// The broadcasts that jobs need, each read once.

@@ -68,6 +68,7 @@ impl Mind {
             return Ok(());
         }
         let seconds = self.seconds();
+        self.manifest.before_end = self.journal.end();
         self.journal.record(&Line::MethodFinished {
             method: self.method().label.clone(),
             rounds: round as usize,
