@@ -35,7 +35,8 @@ pub fn mutate(name: &str, seeds: &[Vec<u8>], ordinary: usize, feed: &dyn Fn(&[u8
         match dice.below(seeds.len() + 1) {
             which if which < seeds.len() => bytes.extend(&seeds[which]),
             _ => {
-                bytes.extend((0..dice.below(64)).map(|_| dice.below(256) as u8).collect::<Vec<_>>());
+                bytes
+                    .extend((0..dice.below(64)).map(|_| dice.below(256) as u8).collect::<Vec<_>>());
             }
         }
         for _ in 0..=dice.below(6) {

@@ -94,6 +94,10 @@ async fn run(house: &Arc<House>, folder: PathBuf, at: u64, lasting: Lasting) -> 
     })
     .await;
     assert_eq!((end.rounds, end.stopped), (2, None));
+    if is_servers {
+        // The run is over; what follows is another session.
+        faults.mend();
+    }
     // The server's time may have been up before everybody knew.
     let again = house.serve().await;
     for client in clients {
