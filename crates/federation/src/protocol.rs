@@ -163,12 +163,12 @@ impl Protocol {
     /// nobody it is one client all the same, which nobody has [drawn](Self::drawn): a round needs an answer
     /// to close.
     pub fn participants(&self, round: u64) -> Vec<usize> {
-        self.participants_among(round, (0..self.clients).collect())
+        self.participants_among(round, &(0..self.clients).collect::<Vec<_>>())
     }
 
     /// The same, of these clients.
-    pub(crate) fn participants_among(&self, round: u64, among: Vec<usize>) -> Vec<usize> {
-        let drawn = self.drawn_among(round, among.clone());
+    pub(crate) fn participants_among(&self, round: u64, among: &[usize]) -> Vec<usize> {
+        let drawn = self.drawn_among(round, among.to_vec());
         if !drawn.is_empty() || among.is_empty() {
             return drawn;
         }

@@ -302,7 +302,7 @@ impl Server {
             self.top_up(actions);
         } else {
             let some = (0..self.members.len()).filter(|client| !self.excluded.contains(client));
-            let some = self.protocol.participants_among(self.round, some.collect());
+            let some = self.protocol.participants_among(self.round, &some.collect::<Vec<_>>());
             self.asked = some.into_iter().collect();
             let bystanders = self.protocol.personal.everyone && self.protocol.personal.exists;
             for client in 0..self.members.len() {

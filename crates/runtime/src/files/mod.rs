@@ -20,9 +20,8 @@ pub use folder::{
 };
 pub use manifest::{Named, fingerprint, read_manifest, store, write_manifest, write_sealed};
 pub use replace::{
-    Access, Replacement, Synced, Writers, create_secret, make_private, private, replace, settle, write,
-    write_by,
-    write_secret,
+    Access, Replacement, Synced, Writers, create_secret, make_private, private, replace, settle,
+    write, write_by, write_secret,
 };
 
 use crate::RuntimeError;
