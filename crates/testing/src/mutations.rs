@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use xxhash_rust::xxh3::xxh3_64;
 
 /// Feeds a decoder its seeds and many inputs that are made of them, the same ones every time: so many, or as many as
 /// `FORMANT_INPUTS` says.
@@ -12,7 +13,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 pub fn mutate(name: &str, seeds: &[Vec<u8>], ordinary: usize, feed: &dyn Fn(&[u8])) {
     let asked = std::env::var("FORMANT_INPUTS");
     let count = asked.map_or(ordinary, |count| count.parse().unwrap());
-    let mut dice = Dice(name.bytes().fold(17, |sum, byte| sum * 31 + u64::from(byte)));
+    let mut dice = Dice(xxh3_64(name.as_bytes()));
     let attempt = |bytes: &[u8]| {
         if catch_unwind(AssertUnwindSafe(|| feed(bytes))).is_err() {
             let shown = bytes.iter().take(4_096).fold(String::new(), |mut text, byte| {
