@@ -150,6 +150,8 @@ impl Script {
             encoding: Encoding::None.into(),
             precision: Precision::F32.into(),
             chunk: 256 * 1024,
+            generation: 0,
+            since: 0,
         };
         Self { welcome, broadcast: proto::Broadcast::default(), chunks: Vec::new() }
     }

@@ -2,7 +2,7 @@
 
 use super::{PATIENCE, Rogue, header, parts};
 use crate::audit::{self, Entry};
-use crate::client::{Identity, JoinOptions, Source, Summary, join};
+use crate::client::{Accept, Identity, JoinOptions, Policy, Source, Summary, join};
 use crate::server::{End, RunningServer, Trust};
 use crate::wire::proto::UploadHeader;
 use crate::wire::proto::order::Order;
@@ -44,6 +44,7 @@ async fn take_part(
     until: impl Future<Output = ()>,
 ) -> Result<Option<Summary>, NetworkError> {
     let name = format!("client-{client:03}");
+    let lenient = "min_steps = 1\nmin_batch = 1\nmax_batch_share = 1";
     let options = JoinOptions {
         server: server.to_string(),
         identity: Identity::Name(name.clone()),
@@ -51,6 +52,8 @@ async fn take_part(
         zoo: Zoo::standard(),
         state: folder.join(name),
         rate_limit: None,
+        policy: Policy::parse(&lenient.parse().unwrap(), &Zoo::standard()).unwrap(),
+        accept: Accept::Anything,
         again: false,
     };
     tokio::time::timeout(PATIENCE, join(options, until)).await.unwrap()
