@@ -15,6 +15,14 @@ use std::path::Path;
 const ROUNDS: u64 = 8;
 
 async fn serve(folder: &Path, rollback: Option<Rollback>) -> Result<RunningServer, NetworkError> {
+    serve_with(folder, rollback, "").await
+}
+
+async fn serve_with(
+    folder: &Path,
+    rollback: Option<Rollback>,
+    section: &str,
+) -> Result<RunningServer, NetworkError> {
     let text = format!(
         r#"
         rounds = {ROUNDS}
@@ -27,6 +35,7 @@ async fn serve(folder: &Path, rollback: Option<Rollback>) -> Result<RunningServe
         listen = "127.0.0.1:0"
         ops = ""
         linger = "60s"
+        {section}
         "#
     );
     let (experiment, mut settings) =
@@ -164,4 +173,16 @@ async fn a_poisoned_run_stops_and_goes_on_from_before_without_the_poisoner() {
     for name in ["server", "client-000"] {
         formant_report::RunLog::read(&folder.join(name).join("events.jsonl")).unwrap();
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_noise_has_hidden_once_is_not_given_away_twice() {
+    let folder = tempfile::tempdir().unwrap();
+    let section = "[privacy]\nwhere = \"server\"\nclip = 1\nnoise_multiplier = 1";
+    let begun = serve_with(folder.path(), None, section).await.unwrap();
+    let _ = begun.finish(std::future::ready(())).await.unwrap();
+    let back = Rollback { round: 0, exclude: Vec::new() };
+    let refused = serve_with(folder.path(), Some(back), section).await;
+    let error = refused.err().map(|error| error.to_string()).unwrap_or_default();
+    assert!(error.contains("--rollback 0: rounds with noise"), "{error}");
 }

@@ -62,6 +62,13 @@ impl Vault {
         rollback: &Rollback,
     ) -> Result<(), NetworkError> {
         let Rollback { round, exclude } = rollback;
+        if wiring.task.privacy.is_some() {
+            // A round that is trained again would give its clients away twice, and ε would count it once.
+            return Err(NetworkError::setting(
+                format!("--rollback {round}: rounds with noise for privacy are not trained twice"),
+                "what [privacy] promises is spent; begin a new run in a new folder (--state)",
+            ));
+        }
         let Some(past) = manifest.history.get(round).cloned() else {
             let kept: Vec<String> = manifest.history.keys().map(u64::to_string).collect();
             return Err(NetworkError::setting(
