@@ -203,7 +203,7 @@ mod tests {
     use core::time::Duration;
     use formant_data::{Partition, Repair, Skew};
     use formant_numerics::{Augmentation, Convolution, Measures, Metric, Norm, Size, Stem};
-    use formant_runtime::Curve;
+    use formant_runtime::{Curve, Rule};
     use formant_runtime::event::Place;
     use std::collections::HashSet;
 
@@ -294,6 +294,11 @@ mod tests {
         adaptive.training.class_weights = Some(ClassWeights::Balanced);
         decoupled.training.optimiser = Optimiser::AdamW(Moments::default());
         decoupled.training.schedule = Curve::Constant;
+        tossed.federation.combine = Rule::Clipped { clip: 2.0 };
+        dealt.federation.combine = Rule::TrimmedMean { trim: 0.2 };
+        adaptive.federation.combine = Rule::Krum { attackers: 1, selected: 2 };
+        decoupled.federation.combine = Rule::GeometricMedian { steps: 9 };
+        decoupled.federation.max_share = 0.3;
         [residual, dense, tossed, dealt, replayed, adaptive, decoupled]
     }
 

@@ -7,7 +7,7 @@ mod verdict;
 
 pub use verdict::Verdict;
 
-use crate::{Action, Event, Protocol, Refusal, Role, Schedule, Time};
+use crate::{Action, Draw, Event, Protocol, Refusal, Role, Schedule, Time};
 use formant_numerics::{Rng, Stream};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -278,7 +278,11 @@ impl Server {
 
     /// Clients that are asked in a round, or at work with the buffered schedule.
     fn planned(&self) -> usize {
-        self.protocol.participants_of(self.members.len() - self.excluded.len())
+        match self.protocol.draw {
+            Draw::Number => self.protocol.participants_of(self.members.len() - self.excluded.len()),
+            // How many there are was left to chance.
+            Draw::Tosses => self.protocol.participants(self.round).len(),
+        }
     }
 
     fn is_buffered(&self) -> bool {

@@ -45,7 +45,9 @@ fn everything_is_listed_with_the_data_that_it_needs() {
     }
     let json = terminal.succeed(&["reproduce", "--json"]).stdout;
     let rows: Vec<Value> = serde_json::from_str(&json).unwrap();
-    assert!(rows.len() >= 9 && rows.iter().all(|row| row["data_is_there"] == false));
+    // Attackers are tried on the embedded digits.
+    let is_embedded = |row: &Value| row["name"] == "poison";
+    assert!(rows.len() >= 9 && rows.iter().all(|row| row["data_is_there"] == is_embedded(row)));
 }
 
 #[test]

@@ -216,11 +216,11 @@ impl Drive<'_> {
                     let why = self.situation.failures.values().next();
                     let why = why.map_or("no participant", String::as_str);
                     let server = &self.situation.server;
+                    // The server hears of one failure after the other; what a wave has found out is known at once.
+                    let some_are_left = self.situation.failures.len() < server.asked().count();
                     milestone = Some(Milestone::Stopped(match server.shortage() {
-                        Some(few) => format!("{few} in round {round}: {why}"),
-                        None => {
-                            format!("no client finished its shared phase in round {round}: {why}")
-                        }
+                        Some(few) if some_are_left => format!("{few} in round {round}: {why}"),
+                        _ => format!("no client finished its shared phase in round {round}: {why}"),
                     }));
                 }
                 Action::Finish => {}
