@@ -54,22 +54,36 @@ def taken(args: list[str]) -> tuple[list[str], dict[str, list[str]]]:
     return rest, own
 
 
+def _module_name(path: Path) -> str:
+    """What a file is called among modules: its own name, unless another module has it."""
+    there = sys.modules.get(path.stem)
+    file = getattr(there, "__file__", None)
+    is_other = there is not None and (file is None or Path(file).resolve() != path.resolve())
+    return f"formant_with_{path.stem}" if is_other or path.stem in sys.stdlib_module_names else path.stem
+
+
 def loaded(name: str) -> ModuleType:
     """Imports a file or a module and makes the methods that it defines known."""
+    if not name:
+        raise FormantError("--with names nothing", hint="name a file of Python or a module")
     if name.endswith(".py"):
         path = Path(name)
-        spec = importlib.util.spec_from_file_location(path.stem, path)
+        own_name = _module_name(path)
+        spec = importlib.util.spec_from_file_location(own_name, path)
         if not path.is_file() or spec is None or spec.loader is None:
             raise FormantError(f"--with {name}: there is no such file", hint="name a file of Python or a module")
         module = importlib.util.module_from_spec(spec)
         # Classes are found again by the name of their module, as when it is imported.
-        sys.modules[path.stem] = module
+        sys.modules[own_name] = module
+        # What lies beside it can be imported, as when a file is run; last, so that it hides nothing.
+        if (beside := str(path.resolve().parent)) not in sys.path:
+            sys.path.append(beside)
         spec.loader.exec_module(module)
     else:
         sys.path.insert(0, "")
         try:
             module = importlib.import_module(name)
-        except ImportError as error:
+        except (ImportError, ValueError) as error:
             raise FormantError(f"--with {name}: {error}", hint="name a file that ends in .py, or a module") from error
     found = [
         one for one in vars(module).values()
@@ -113,7 +127,8 @@ def main(args: list[str] | None = None) -> int:
         print(f"error: {error}", file=sys.stderr)
         return 1
     code = _formant.cli(["formant", *rest], engine=engine)
-    if {"-h", "--help"} & set(rest) and {"run", "reproduce"} & {"run", *rest}:
+    command = next((arg for arg in rest if not arg.startswith("-")), None)
+    if {"-h", "--help"} & set(rest) and command in (None, "run", "reproduce"):
         print(HELP)
     return code
 

@@ -95,7 +95,8 @@ def samples(
             with np.errstate(over="ignore"):
                 placed = placed.astype(np.float32, order="C")
         _check_finite(placed, name)
-    return np.ascontiguousarray(placed)
+    # Aligned too, which a view into a file's bytes need not be.
+    return np.require(placed, requirements=["C", "A"])
 
 
 def _placed(

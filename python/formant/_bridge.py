@@ -2,25 +2,55 @@
 
 from __future__ import annotations
 
+import functools
 import json
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+import threading
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
+from . import _formant
 from ._errors import FormantError
 from ._local import Local
 from ._method import Central, Method, Upload
 from ._vectors import Vector, pack, unpack, vector
-
-if TYPE_CHECKING:
-    from . import _formant
 
 Sizes = tuple[int, int]
 Told = tuple[str, list[Vector]]
 
 # Kept beside what a method keeps: a model can then be cut without asking for a network.
 _SIZES = "formant.sizes"
+
+
+#: Threads that are inside a method's own code.
+_inside: set[int] = set()
+
+
+def abandon() -> None:
+    """Ends what methods are doing, where they would not end by themselves: ``while True: pass``."""
+    import ctypes
+
+    for thread in list(_inside):
+        ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(_formant.Stopped))
+
+
+_Hook = TypeVar("_Hook", bound=Callable[..., Any])
+
+
+def _hook(call: _Hook) -> _Hook:
+    """A call of the runtime's, whose thread can be told to end."""
+
+    @functools.wraps(call)
+    def noted(*given: Any) -> Any:
+        thread = threading.get_ident()
+        _inside.add(thread)
+        try:
+            return call(*given)
+        finally:
+            _inside.discard(thread)
+
+    return cast(_Hook, noted)
 
 
 class _lent:
@@ -47,6 +77,7 @@ class Bridge:
 
     # Phases.
 
+    @_hook
     def train_shared(self, kept: object, got: Told, inner: _formant.Local, sizes: Sizes) -> tuple[bytes, Told]:
         with _lent(inner) as local:
             del inner
@@ -56,6 +87,7 @@ class Bridge:
         self._agreed(got, told)
         return _packed(client, sizes, "client"), told
 
+    @_hook
     def train_personal(self, kept: object, got: Told, sent: Told, inner: _formant.Local, sizes: Sizes) -> bytes:
         with _lent(inner) as local:
             del inner
@@ -63,6 +95,7 @@ class Bridge:
             self.method.train_personal(client, _message(got), _message(sent), local)
         return _packed(client, sizes, "client")
 
+    @_hook
     def personal_model(self, kept: object, got: Told, inner: _formant.Local, sizes: Sizes) -> tuple[Vector, Vector]:
         with _lent(inner) as local:
             del inner
@@ -72,13 +105,16 @@ class Bridge:
 
     # The server.
 
+    @_hook
     def broadcast(self, kept: object, sizes: Sizes | None) -> Told:
         server, sizes = self._server(kept, sizes)
         return self._told(self.method.broadcast(server), sizes, "broadcast")
 
+    @_hook
     def aggregate(self, kept: object, mean: Told, about: tuple[int, int, int], sizes: Sizes) -> bytes:
         return self._aggregated(kept, _message(mean), about, sizes)
 
+    @_hook
     def aggregate_every(
         self, kept: object, uploads: list[tuple[int, float, int, Told]], about: tuple[int, int, int], sizes: Sizes
     ) -> bytes:
@@ -92,21 +128,33 @@ class Bridge:
             raise FormantError(f"{self._whose}.aggregate gives {type(made).__name__}", hint="change `server` in place")
         return _packed(server, sizes, "server")
 
+    @_hook
     def global_model(self, kept: object, sizes: Sizes | None) -> tuple[Vector, Vector] | None:
         server, sizes = self._server(kept, sizes)
         found = self.method.global_model(server)
         return None if found is None else _cut(found, sizes, f"{self._whose}.global_model")
 
+    @_hook
     def upload_lengths(self, got: Told, sizes: Sizes) -> list[int] | None:
         told = self.method.upload_lengths(_message(got))
         if told is None:
             return None
-        return [*sizes, *(int(told[name]) for name in sorted(told) if name != "w")]
+        return [*sizes, *self._lengths(told).values()]
+
+    def _lengths(self, told: object) -> dict[str, int]:
+        """What `upload_lengths` has said of further vectors, in the order in which they are sent."""
+        hint = 'return a dict of whole numbers, such as {"extra": 3}'
+        if not isinstance(told, Mapping):
+            raise FormantError(f"{self._whose}.upload_lengths gives a {type(told).__name__}", hint=hint)
+        for name, length in told.items():
+            if not isinstance(name, str) or isinstance(length, bool) or not isinstance(length, (int, np.integer)) or length < 0:
+                raise FormantError(f"{self._whose}.upload_lengths gives {name!r}: {length!r}", hint=hint)
+        return {name: int(told[name]) for name in sorted(told) if name != "w"}
 
     def _agreed(self, got: Told, sent: Told) -> None:
         """Refuses further vectors that the server does not expect, under names that say which."""
         told = self.method.upload_lengths(_message(got))
-        expected = _further(got) if told is None else {name: int(told[name]) for name in sorted(told) if name != "w"}
+        expected = _further(got) if told is None else self._lengths(told)
         if (found := _further(sent)) != expected:
             raise FormantError(
                 f"{self._whose}.train_shared gives {_listed(found)} beside the model, and {_listed(expected)} was agreed",
@@ -138,6 +186,8 @@ class Bridge:
     def _told(self, message: Any, sizes: Sizes, where: str) -> Told:
         where = f"{self._whose}.{where}"
         parts = dict(message) if isinstance(message, Mapping) else {"w": message}
+        if (odd := next((name for name in parts if not isinstance(name, str)), None)) is not None:
+            raise FormantError(f"{where} gives a vector under the key {odd!r}", hint='use texts, such as "w"')
         nothing = np.zeros(0, dtype=np.float32)
         model = _cut(parts["w"], sizes, where) if "w" in parts else (nothing, nothing)
         further = [(name, np.shape(parts[name]), vector(parts[name], name)) for name in sorted(parts) if name != "w"]

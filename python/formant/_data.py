@@ -101,7 +101,7 @@ def load(data: Any, test: Any, options: Options) -> Loaded:
             raise FormantError("test is given beside a formant.Dataset", hint="it has its test set already")
         said = "label image client exclude channels class_names normalisation test_fraction clients_of"
         _refuse(options, said.split(), "a formant.Dataset", "say it to formant.dataset(…), which makes one")
-        return Loaded(FROM_PYTHON + data.name, data, False, data.train)
+        return Loaded(FROM_PYTHON + data.name, data, data.owned, data.train, data.split)
     data, test = _sources.parts(data, test)
     if data is None:
         raise FormantError("data is None", hint='give (x, y), a data frame, a dataset or a name such as "mnist-small"')
@@ -129,11 +129,43 @@ def load(data: Any, test: Any, options: Options) -> Loaded:
     return Loaded(FROM_PYTHON + options.name, made, whose is not None, made.train, split)
 
 
+def is_given(options: Options, name: str) -> bool:
+    """Whether an option says anything."""
+    value = getattr(options, name)
+    return value is not None and not (name == "exclude" and len(value) == 0) and not (name == "name" and value == "arrays")
+
+
+def beside_experiment(test: Any, options: Options, section: bool) -> dict[str, Any]:
+    """Options where the experiment says what the data are, as keys of ``[data]``; refuses those that would do nothing."""
+    given, hint = ("beside data={…}, a section", "say it in the section") if section else ("without data", "give data=(x, y) too")
+    if test is not None:
+        raise FormantError(f"test is given {given}", hint=hint)
+    for name in _KEYS if section else ():
+        if is_given(options, name):
+            raise FormantError(f"{name} is given {given}", hint=f"say it in the section: data={{\"{_KEYS[name]}\": …}}")
+    arrays = {"clients_of": "clients_of", "channels": "channels", "class_names": "class_names", "name": "dataset_name"}
+    for name, argument in arrays.items():
+        if is_given(options, name):
+            raise FormantError(f"{argument} is given {given}", hint="it is for arrays: give data=(x, y)")
+    return _said(options)
+
+
+#: Options that the core knows too, and their keys of ``[data]``.
+_KEYS = {
+    "label": "label", "image": "features", "client": "client", "exclude": "exclude", "test_fraction": "test_fraction",
+    "normalisation": "normalisation",
+}  # fmt: skip
+
+
+def _said(options: Options) -> dict[str, Any]:
+    found = {key: getattr(options, name) for name, key in _KEYS.items() if is_given(options, name)}
+    return {**found, "exclude": list(found["exclude"])} if "exclude" in found else found
+
+
 def _refuse(options: Options, names: Sequence[str], beside: str, hint: str) -> None:
     """Refuses what would be ignored."""
     for name in names:
-        value = getattr(options, name)
-        if value is not None and not (name == "exclude" and len(value) == 0):
+        if is_given(options, name):
             raise FormantError(f"{name} is given beside {beside}", hint=hint)
 
 
@@ -148,19 +180,10 @@ def _named(source: str, test: Any, options: Options) -> Loaded:
             f"clients_of is given beside data = {source!r}",
             hint='name the column of the clients: client="…", or give arrays',
         )
-    said: dict[str, Any] = {
-        "label": options.label,
-        "features": options.image,
-        "client": options.client,
-        "exclude": list(options.exclude) or None,
-        "test_fraction": options.test_fraction,
-        "normalisation": options.normalisation,
-    }
     for name in ("channels", "class_names"):
         if getattr(options, name) is not None:
             raise FormantError(f"{name} is given beside data = {source!r}", hint="it is for arrays")
-    keys = {key: value for key, value in said.items() if value is not None}
-    return Loaded(source, natural=options.client is not None, keys=keys)
+    return Loaded(source, natural=options.client is not None, keys=_said(options))
 
 
 def _owners(pair: Pair, count: int, options: Options) -> tuple[npt.NDArray[Any] | None, list[str] | None]:

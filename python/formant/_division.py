@@ -28,6 +28,9 @@ def owners(value: Any, count: int, name: str = "clients_of") -> tuple[npt.NDArra
             f"{name} has the shape {found.shape} for {count} training samples",
             hint="give the client of every training sample, as a number or a text",
         )
+    if found.dtype.kind == "f" and not bool(np.isfinite(found).all()):
+        row = int(np.flatnonzero(~np.isfinite(found))[0])
+        raise FormantError(f"{name}[{row}] is {found[row]}", hint="give the client of every training sample")
     if found.dtype.kind == "f" and bool((found == np.floor(found)).all()):
         found = found.astype(np.int64)
     if found.dtype.kind == "O":

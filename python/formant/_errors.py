@@ -3,8 +3,22 @@
 from __future__ import annotations
 
 import os
+from types import TracebackType
 
 _HINT = "\nhint: "
+
+
+def place(traceback: TracebackType) -> str | None:
+    """The innermost line that is not this package's own, as ``file:line``: where a method of one's own has failed."""
+    own = os.path.dirname(os.path.abspath(__file__)) + os.sep
+    found: str | None = None
+    at: TracebackType | None = traceback
+    while at is not None:
+        file = at.tb_frame.f_code.co_filename
+        if not os.path.abspath(file).startswith(own):
+            found = f"{file}:{at.tb_lineno}"
+        at = at.tb_next
+    return found
 
 
 class FormantError(Exception):

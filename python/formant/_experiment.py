@@ -51,6 +51,7 @@ SECTIONS = {
     "train": "train",
     "federation": "federation",
     "evaluation": "evaluation",
+    "privacy": "privacy",
     "runtime": "runtime",
     "devices": "devices",
     "links": "links",
@@ -104,6 +105,8 @@ def compose(
                 changes.put(KEYWORDS[keyword], value, f"{keyword}=")
         else:
             raise FormantError(f"unknown keyword {keyword!r}", hint=_meant(keyword))
+    if set is not None and not isinstance(set, Mapping):
+        raise FormantError(f"set is {set!r}", hint='give a dictionary: set={"train.momentum": 0.9}')
     changes.add(set or {}, "", "set=")
     if methods is not None:
         changes.put("method", settings(methods), "methods=")
@@ -183,7 +186,8 @@ def base(experiment: Any) -> str:
     if isinstance(experiment, str):
         if experiment == "quickstart":
             return _formant.quickstart()
-        if "\n" in experiment or "=" in experiment:
+        is_file = experiment.lower().endswith(".toml") or os.path.isfile(experiment)
+        if "\n" in experiment or ("=" in experiment and not is_file):
             return experiment
     path = Path(experiment)
     try:

@@ -1,14 +1,23 @@
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, final
 
 import numpy as np
 import numpy.typing as npt
+from typing_extensions import disjoint_base
+
+__all__ = [
+    "__version__", "Dataset", "Engines", "Local", "Predictor", "Task", "methods", "networks", "register", "cli",
+    "quickstart", "resolve", "run", "rows", "table", "markdown", "html", "write_reports", "history", "log", "oracle",
+    "initial", "Stopped", "Diverged",
+]
 
 __version__: str
 
-class Stopped(Exception): ...
-class Diverged(Exception): ...
+class Stopped(BaseException): ...
+class Diverged(ArithmeticError): ...
 
+@final
+@disjoint_base
 class Dataset:
     def __new__(
         cls,
@@ -37,17 +46,27 @@ class Dataset:
     @property
     def test(self) -> int: ...
     @property
+    def owned(self) -> bool: ...
+    @property
+    def split(self) -> bool: ...
+    @property
     def remarks(self) -> list[str]: ...
 
+@final
+@disjoint_base
 class Engines:
     def __new__(cls, factory: object, name: str) -> Engines: ...
 
+@final
+@disjoint_base
 class Predictor:
     def __new__(cls, path: str) -> Predictor: ...
     @property
     def classes(self) -> list[str]: ...
     def probabilities(self, x: npt.NDArray[Any]) -> npt.NDArray[np.float64]: ...
 
+@final
+@disjoint_base
 class Local:
     @property
     def samples(self) -> int: ...
@@ -130,6 +149,8 @@ def oracle(
     objective: dict[str, Any],
 ) -> list[float]: ...
 
+@final
+@disjoint_base
 class Task:
     def __new__(
         cls,

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ._errors import FormantError
-from ._terms import Term
+from ._terms import PARTS, Term
 from ._vectors import Vector, in_place, vector
 
 if TYPE_CHECKING:
@@ -72,6 +72,7 @@ class Batch:
         """
         if learning_rate is not None and not (isinstance(learning_rate, (int, float)) and np.isfinite(learning_rate)):
             raise FormantError(f"learning_rate is {learning_rate!r}", hint="give a finite number")
+        _check_part(part)
         value: float = self._local._trained(
             w, lambda v, told: self._local._inner.step(v, self.indices, learning_rate, part, told), terms
         )
@@ -169,6 +170,7 @@ class Local:
         Without ``epochs``, those of the phase. ``terms`` are added to the cross-entropy, ``shift`` to the logits
         (``gamma * log(n_c)`` is the balanced softmax).
         """
+        _check_part(part)
         logits = None if shift is None else vector(shift, "shift")
         if logits is not None and logits.size != self.classes:
             raise FormantError(f"shift has {logits.size} numbers", hint=f"give one for each of {self.classes} classes")
@@ -191,6 +193,9 @@ class Local:
             raise FormantError("w is read-only", hint="train a copy: w.copy()")
         if isinstance(terms, Term):
             raise FormantError("terms is a term", hint="give a list of them: terms=[…]")
+        if isinstance(terms, str) or not hasattr(terms, "__iter__"):
+            raise FormantError(f"terms is {terms!r}", hint="give a list of them: terms=[…]")
+        terms = list(terms)
         for term in terms:
             if not isinstance(term, Term):
                 raise FormantError(
@@ -202,10 +207,16 @@ class Local:
         return done
 
 
+def _check_part(part: object) -> None:
+    if part not in PARTS:
+        raise FormantError(f"part = {part!r} is none", hint='it is "all", "body" or "head"')
+
+
 def _whole(epochs: object) -> int | None:
-    if epochs is None or (isinstance(epochs, (int, np.integer)) and not isinstance(epochs, bool) and epochs >= 0):
-        return None if epochs is None else int(epochs)
-    raise FormantError(f"epochs = {epochs!r}", hint="give a whole number from 0 on")
+    is_whole = isinstance(epochs, (int, np.integer)) and not isinstance(epochs, bool)
+    if epochs is None or (is_whole and 0 <= cast(int, epochs) < 2**32):
+        return None if epochs is None else int(cast(int, epochs))
+    raise FormantError(f"epochs = {epochs!r}", hint=f"give a whole number from 0 to {2**32 - 1}")
 
 
 def _written(w: Any, trained: Vector) -> None:

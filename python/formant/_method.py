@@ -10,13 +10,32 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, get_type_hints
 
+import numpy as np
+
 from . import _formant
 from ._errors import FormantError
+from ._declared import check_constructor, check_key
 from ._local import Local
 from ._vectors import Vector
 
 _NAME = re.compile(r"[a-z0-9_-]+")
 _RESERVED = {"name", "label", "train", "allow_degenerate"}
+
+
+def _of_kind(kind: type, value: Any, what: str) -> Any:
+    """A hyper-parameter as the core reads it: NumPy's numbers become Python's."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    fits = {
+        float: isinstance(value, (int, float)) and not isinstance(value, bool),
+        int: isinstance(value, int) and not isinstance(value, bool),
+        bool: isinstance(value, bool),
+        str: isinstance(value, str),
+    }[kind]
+    if not fits:
+        words = {float: "a number", int: "a whole number", bool: "True or False", str: "a text"}
+        raise FormantError(f"{what} is {value!r}", hint=f"give {words[kind]}")
+    return float(value) if kind is float else value
 
 
 @dataclass(frozen=True)
@@ -112,16 +131,27 @@ class Method:
             cls.name = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "-", cls.__name__).lower().strip("_")
         if "title" not in cls.__dict__:
             cls.title = cls.__name__
+        cls._check_words()
+        cls._read_keys()
+        if cls.personal is None:
+            own = cls._overrides("train_personal") or cls._overrides("personal_model")
+            cls.personal = own
+
+    @classmethod
+    def _check_words(cls) -> None:
+        """Refuses attributes that mean nothing. Asked again by `register`: a class can be changed after it was made."""
+        for name in ("name", "title", "citation"):
+            if not isinstance(getattr(cls, name), str):
+                raise FormantError(f"{cls.__name__}.{name} = {getattr(cls, name)!r}", hint="give a text")
+        for name in ("generic", "personal", "needs_body", "stale_uploads"):
+            if not isinstance(getattr(cls, name), (bool, np.bool_)) and not (name == "personal" and cls.personal is None):
+                raise FormantError(f"{cls.__name__}.{name} = {getattr(cls, name)!r}", hint="it is True or False")
         if not _NAME.fullmatch(cls.name):
             raise FormantError(
                 f"{cls.__name__}.name = {cls.name!r} cannot name a method", hint="use lower-case letters, digits, - and _"
             )
         if cls.receives not in ("mean", "uploads"):
             raise FormantError(f"{cls.__name__}.receives = {cls.receives!r}", hint='it is "mean" or "uploads"')
-        cls._read_keys()
-        if cls.personal is None:
-            own = cls._overrides("train_personal") or cls._overrides("personal_model")
-            cls.personal = own
 
     @classmethod
     def _read_keys(cls) -> None:
@@ -141,13 +171,14 @@ class Method:
                 raise FormantError(f"{cls.__name__}.{name} has no default", hint=f"write {name}: float = 1.0")
             given = cls.__dict__[name]
             told = given if isinstance(given, Key) else Key(given)
-            if kind in (float, "float") and not isinstance(told.default, bool):
+            if kind in (float, "float") and type(told.default) is int:
                 told = dataclasses.replace(told, default=float(told.default))
             if type(told.default) not in (float, int, bool, str):
                 raise FormantError(
                     f"{cls.__name__}.{name} = {told.default!r} is no hyper-parameter",
                     hint="use a number, a whole number, True or False, or a text",
                 )
+            check_key(f"{cls.__name__}.{name}", told)
             keys[name], kinds[name] = told, type(told.default)
             setattr(cls, name, told.default)
         cls._keys, cls._kinds = keys, kinds
@@ -158,14 +189,19 @@ class Method:
 
     def __init__(self, *, label: str | None = None, train: Mapping[str, Any] | None = None, **hyper: Any) -> None:
         #: What tables call it, if not by its name.
+        whose = type(self).__name__
+        if label is not None and not isinstance(label, str):
+            raise FormantError(f"label of {whose} is {label!r}", hint="give a text")
+        if train is not None and not isinstance(train, Mapping):
+            raise FormantError(f"train of {whose} is {train!r}", hint='give a dictionary: train={"learning_rate": 0.1}')
         self.label = label
         #: What of ``[train]`` differs for it.
         self.train = dict(train) if train is not None else None
         for name, value in hyper.items():
             if name not in self._keys:
                 known = ", ".join(f"`{known}`" for known in self._keys) or "none"
-                raise FormantError(f"{type(self).__name__} has no key `{name}`", hint=f"its keys are: {known}")
-            setattr(self, name, float(value) if self._kinds[name] is float else value)
+                raise FormantError(f"{whose} has no key `{name}`", hint=f"its keys are: {known}")
+            setattr(self, name, _of_kind(self._kinds[name], value, f"{name} of {whose}"))
 
     def hyper_parameters(self) -> dict[str, Any]:
         """Their values."""
@@ -223,6 +259,8 @@ def register(method: type[Method]) -> type[Method]:
 
     if not (isinstance(method, type) and issubclass(method, Method) and method is not Method):
         raise FormantError(f"{method!r} is no method", hint="give a subclass of formant.Method")
+    method._check_words()
+    check_constructor(method)
     text = inspect.cleandoc(method.__doc__ or method.title)
     keys = [
         {
@@ -242,9 +280,9 @@ def register(method: type[Method]) -> type[Method]:
         "summary": text.splitlines()[0].rstrip("."),
         "citation": method.citation,
         "documentation": text,
-        "generic": method.generic,
+        "generic": bool(method.generic),
         "personal": bool(method.personal),
-        "needs_body": method.needs_body,
+        "needs_body": bool(method.needs_body),
         "keys": keys,
     }
 

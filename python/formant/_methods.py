@@ -135,18 +135,40 @@ def setting(value: Any) -> dict[str, Any]:
 
 
 def _own(value: Method) -> dict[str, Any]:
+    from ._declared import check_own
     from ._method import register
 
     register(type(value))
+    check_own(value)
     common = {"label": value.label, "train": value.train}
     return {"name": value.name, **value.hyper_parameters(), **{k: v for k, v in common.items() if v is not None}}
+
+
+def _check_classes(given: list[Any]) -> None:
+    """Refuses two classes of one name: the second would train for both."""
+    from ._method import Method
+
+    seen: dict[str, type] = {}
+    for one in given:
+        kind = one if isinstance(one, type) else type(one)
+        if not issubclass(kind, Method):
+            continue
+        before = seen.setdefault(kind.name, kind)
+        if before is not kind:
+            first, second = (f"{c.__module__}.{c.__qualname__}" for c in (before, kind))
+            raise FormantError(
+                f"methods has two classes with the name {kind.name!r}: {first} and {second}",
+                hint='set another `name` in one of them: name = "…"',
+            )
 
 
 def settings(value: Any) -> list[dict[str, Any]]:
     """A list of methods, or one."""
     if isinstance(value, (str, Mapping, type)) or not hasattr(value, "__iter__"):
         value = [value]
-    found = [setting(one) for one in value]
+    given = list(value)
+    _check_classes(given)
+    found = [setting(one) for one in given]
     if not found:
         raise FormantError("methods is empty", hint='give one at least: methods=["fedavg", "ditto", "scd"]')
     return found

@@ -44,6 +44,10 @@ class Model:
         """The model of a safetensors file that Formant has written."""
         return cls(path)
 
+    def __getstate__(self) -> dict[str, Any]:
+        # A predictor is the core's, and is made anew where it is needed.
+        return {name: value for name, value in vars(self).items() if name != "_predictor"}
+
     def __repr__(self) -> str:
         card = self.card
         who = f"client {card['client']}" if card.get("role") == "personal" else str(card.get("role"))

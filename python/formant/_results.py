@@ -25,6 +25,8 @@ def experiment_text(path: Path) -> str:
     """The experiment of a run folder."""
     try:
         return (path / "experiment.toml").read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise FormantError(f"{path / 'experiment.toml'} is no text", hint="take another copy of the run folder") from error
     except OSError as error:
         what = "is not there" if not path.exists() else "is not a run folder: it has no experiment.toml"
         raise FormantError(
@@ -33,15 +35,20 @@ def experiment_text(path: Path) -> str:
 
 
 class Personal(Sequence[Model]):
-    """The personal models of a method, in the order of the clients; each is read when it is asked for."""
+    """The personal models of a method by client; each is read when it is asked for.
 
-    def __init__(self, folder: Path, label: str) -> None:
+    A model that was not kept leaves its place empty: ``clients`` has those that are there.
+    """
+
+    def __init__(self, folder: Path, label: str, clients: int) -> None:
         self._folder, self._label = folder, label
         there = folder.glob("*.safetensors") if folder.is_dir() else ()
-        self._numbers = sorted(int(path.stem) for path in there if path.stem.isdigit())
+        #: The clients whose models were kept.
+        self.clients = sorted(int(path.stem) for path in there if path.stem.isdigit())
+        self._count = max(clients, self.clients[-1] + 1) if self.clients else 0
 
     def __len__(self) -> int:
-        return len(self._numbers)
+        return self._count
 
     @overload
     def __getitem__(self, client: int) -> Model: ...
@@ -50,19 +57,26 @@ class Personal(Sequence[Model]):
     def __getitem__(self, client: int | slice) -> Model | list[Model]:
         if isinstance(client, slice):
             return [self[i] for i in range(*client.indices(len(self)))]
-        if not -len(self) <= client < len(self):
+        at = client + len(self) if client < 0 else client
+        if 0 <= at < len(self) and at not in self.clients:
+            raise _NoSuchClient(
+                f"{self._label} has no personal model of client {at}: its model was not kept",
+                hint="a model that diverged is not kept; runtime.keep and keep_limit leave out others; "
+                "those that are there: [personal[i] for i in personal.clients]",
+            )
+        if not 0 <= at < len(self):
             # An IndexError too, because that is what ends an iteration.
             raise _NoSuchClient(
                 f"{self._label} has no personal model of client {client}: there are {len(self)}",
                 hint="runtime.keep says which models a run keeps" if not len(self) else f"clients are 0 to {len(self) - 1}",
             )
-        return Model(self._folder / f"{self._numbers[client]}.safetensors")
+        return Model(self._folder / f"{at}.safetensors")
 
     def __iter__(self) -> Iterator[Model]:
         return (self[i] for i in range(len(self)))
 
     def __repr__(self) -> str:
-        return f"<{len(self)} personal models of {self._label}>"
+        return f"<{len(self.clients)} personal models of {self._label}>"
 
 
 class _NoSuchClient(FormantError, IndexError):
@@ -99,7 +113,7 @@ class MethodRun:
     @property
     def personal(self) -> Personal:
         """The personal models."""
-        return Personal(self._models / "personal", self.label)
+        return Personal(self._models / "personal", self.label, int(self._run.log["clients"]))
 
     @property
     def history(self) -> Rows:
@@ -125,7 +139,12 @@ class Run:
     """A run that has been made: its table, its models, its history."""
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
+        if not isinstance(folder, (str, os.PathLike)):
+            raise FormantError(f"folder is {folder!r}", hint='name the folder of a run: "runs/quickstart-20260101-120000"')
         self.folder = Path(folder)
+        #: What was decided about the data that the experiment does not say: clients that were left out, say. Of runs
+        #: that were made here; a folder does not hold it.
+        self.remarks: list[str] = []
         experiment_text(self.folder)
         if not (self.folder / "events.jsonl").is_file():
             raise FormantError(f"the run in {self.folder} has not begun", hint="it has no events.jsonl yet")

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import os
-import re
+import warnings
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
 from . import _formant
-from ._data import FROM_PYTHON, Loaded, Options, is_section, load
+from ._data import FROM_PYTHON, Loaded, Options, beside_experiment, is_section, load
 from ._division import division, is_lists, write_division
 from ._errors import FormantError, Interrupted
 from ._experiment import Composed, compose
+from ._methods import known as known_methods
+from ._methods import settings
 from ._progress import Progress
 from ._results import Run, experiment_text
 
@@ -68,6 +70,9 @@ def run(
         experiment = "quickstart"
     elif experiment is None and methods is None and "method" not in (set or {}):
         raise FormantError("methods is missing", hint='say what to compare: methods=["fedavg", "ditto", "scd"]')
+    if hasattr(methods, "__next__"):
+        # Read more than once below.
+        methods = list(methods)
     said = Options(
         dataset_name, label, image, client, exclude, channels, class_names, normalisation, test_fraction, clients_of
     )
@@ -129,22 +134,21 @@ def resume(
         raise FormantError(
             f"unknown keyword {next(iter(options))!r}", hint="a run goes on as it began, or with more rounds"
         )
+    if methods is not None:
+        settings(methods)  # Registers classes.
     loaded, section = _loaded(data, test, Options(**known))
     if loaded.dataset is None if loaded is not None else section:
         raise FormantError(
             "data names a source, and a run goes on with the one that it had", hint="leave data out, or give its arrays"
         )
-    if loaded is None and re.search(rf'^source = "{re.escape(FROM_PYTHON)}', text, re.MULTILINE):
+    config = _config(path, text)
+    if loaded is None and str(config.get("data", {}).get("source")).startswith(FROM_PYTHON):
         raise FormantError(
             f"the run in {path} was made with arrays, which its folder does not hold",
             hint=f'give them again: formant.resume("{path}", data=(x, y), test=(x, y))',
         )
-    if methods is not None:
-        from ._methods import settings
-
-        settings(methods)  # Registers classes.
     _, engine = core_engine(network, engine)
-    if engine is None and re.search(r'^name = "module"', text, re.MULTILINE):
+    if engine is None and config.get("network", {}).get("name") == "module":
         raise FormantError(
             f"the run in {path} was made with a PyTorch module, which its folder does not hold",
             hint=f'give it again: formant.resume("{path}", network=formant.torch.network(module))',
@@ -153,6 +157,21 @@ def resume(
     sets = [f"rounds={rounds}"] if rounds is not None else []
     sets += [f"runtime.threads={threads}"] if threads is not None else []
     return _run(Composed("", sets), path, True, loaded.dataset if loaded else None, engine, progress)
+
+
+def _config(path: Path, text: str) -> dict[str, Any]:
+    """The experiment of a run, from its log where it has begun: texts that look like keys are none there."""
+    if not (path / "events.jsonl").is_file():
+        return Composed(text, []).resolved()
+    log = Run(path).log
+    for method in log["methods"]:
+        if method["name"] not in known_methods():
+            raise FormantError(
+                f"the run in {path} has the method {method['name']!r}, which is not known here",
+                hint=f'give its class again: formant.resume("{path}", methods=[…]), or python -m formant --with FILE.py',
+            )
+    found: dict[str, Any] = log["config"]
+    return found
 
 
 def _check_engine(path: Path, engine: Any) -> None:
@@ -180,19 +199,20 @@ def _run(
     if outcome == "interrupted":
         raise Interrupted(folder)
     _formant.write_reports(str(folder))
-    return Run(folder)
+    done = Run(folder)
+    done.remarks = shown.remarks
+    for remark in done.remarks:
+        # A test set that was split off is what the documentation says.
+        if not remark.startswith("no test set is given"):
+            warnings.warn(remark, stacklevel=4)
+    return done
 
 
 def _loaded(data: Any, test: Any, options: Options) -> tuple[Loaded | None, dict[str, Any]]:
     if data is None:
-        if test is not None:
-            raise FormantError("test is given without data", hint="give data=(x, y) too")
-        named = {"label": options.label, "client": options.client, "test_fraction": options.test_fraction}
-        if options.clients_of is not None:
-            raise FormantError("clients_of is given without data", hint="give data=(x, y) too")
-        return None, {key: value for key, value in named.items() if value is not None}
+        return None, beside_experiment(test, options, False)
     if is_section(data):
-        return None, dict(data)
+        return None, {**beside_experiment(test, options, True), **data}
     loaded = load(data, test, options)
     return loaded, {"source": loaded.source, **loaded.keys}
 
@@ -245,7 +265,8 @@ def _folder(out: str | os.PathLike[str] | None, name: str) -> tuple[Path, bool]:
         if path.is_dir() and any(path.iterdir()):
             raise FormantError(f"out = {str(path)!r} is not empty", hint="choose a new folder, or none at all")
         return path, not path.exists()
-    safe = "".join(c if c.isalnum() or c in "-_" else "-" for c in name) or "run"
+    # Not as long as a name may be: file systems take 255 bytes.
+    safe = "".join(c if c.isalnum() or c in "-_" else "-" for c in name)[:50] or "run"
     time = datetime.now(timezone.utc).strftime("%Y%m%d-%H%M%S")
     Path("runs").mkdir(exist_ok=True)
     count = 1

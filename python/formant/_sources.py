@@ -63,7 +63,7 @@ def pair(data: Any, name: str, options: "Options", like: Pair | None = None) -> 
         if len(data) != 2:
             raise FormantError(f"{name} is a {type(data).__name__} of {len(data)}", hint=f"give {name}=(x, y)")
         return Pair(data[0], data[1], *(("x", "y") if name == "data" else ("test x", "test y")))
-    if hasattr(data, "column_names") and hasattr(data, "with_format"):
+    if hasattr(data, "column_names") and hasattr(data, "with_format") and hasattr(data, "__len__"):
         return _hugging_face(data, name, options, like)
     if hasattr(data, "columns") and hasattr(data, "dtypes"):
         return _frame(data, name, options, like)
@@ -219,7 +219,14 @@ def _collected(data: Any, name: str) -> tuple[npt.NDArray[Any], npt.NDArray[Any]
     x: npt.NDArray[Any] | None = None
     y: list[Any] = []
     for i in range(len(data)):
-        item = data[i]
+        try:
+            item = data[i]
+        except NotImplementedError as error:
+            # An IterableDataset with a length.
+            raise FormantError(
+                f"{name} is a {type(data).__name__} whose samples have no numbers",
+                hint="collect it first: a division among clients needs all samples; give (x, y)",
+            ) from error
         if not _is_item(item):
             raise FormantError(f"{name}[{i}] is {_shown(item)}", hint="items must be pairs (sample, label)")
         sample = np.asarray(_numbers(item[0], f"{name}[{i}]"))

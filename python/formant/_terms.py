@@ -13,6 +13,9 @@ from ._vectors import vector
 
 Vector = npt.NDArray[np.float32]
 
+BANDS = ("low", "high", "random")
+PARTS = ("all", "body", "head")
+
 
 @dataclass(frozen=True)
 class Term:
@@ -37,6 +40,10 @@ class Term:
             )
         for name, value in (("weight", factor), ("share", share)):
             _finite(type(self).__name__, name, value)
+        if share is not None and share < 0:
+            raise FormantError(
+                f"share of {type(self).__name__} is {share!r}", hint="give a share from 0 on; weight may be negative"
+            )
         weight = {"share": float(share)} if share is not None else {"factor": float(1.0 if factor is None else factor)}
         return {"weight": weight, "term": self._term(parameters)}
 
@@ -44,6 +51,11 @@ class Term:
 def _finite(whose: str, name: str, value: object) -> None:
     if value is not None and not (isinstance(value, (int, float, np.floating)) and np.isfinite(value)):
         raise FormantError(f"{name} of {whose} is {value!r}", hint="give a finite number")
+
+
+def _whole(name: str, value: object, least: int, most: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or not least <= value <= most:
+        raise FormantError(f"{name} of Spectral is {value!r}", hint=f"give a whole number from {least} to {most}")
 
 
 def _cut(given: object, parameters: int, name: str) -> Vector:
@@ -114,8 +126,11 @@ class Spectral(Term):
     def _term(self, parameters: int) -> dict[str, Any]:
         if not (isinstance(self.tau, (int, float)) and 0.0 < self.tau <= 1.0):
             raise FormantError(f"tau of Spectral is {self.tau!r}", hint="give the share of the spectrum, above 0 and at most 1")
-        if isinstance(self.every, bool) or not isinstance(self.every, int) or self.every < 1:
-            raise FormantError(f"every of Spectral is {self.every!r}", hint="give a whole number from 1 on")
+        _whole("every", self.every, 1, 2**32 - 1)
+        _whole("band_seed", self.band_seed, 0, 2**64 - 1)
+        for name, said, words in (("band", self.band, BANDS), ("part", self.part, PARTS)):
+            if said not in words:
+                raise FormantError(f"{name} of Spectral is {said!r}", hint=f"it is {', '.join(words)}")
         return {
             "name": "spectral",
             "teacher": _cut(self.teacher, parameters, "teacher"),

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from . import _formant
+from . import _formant, _toml
 from ._errors import FormantError
 from ._method import Method, register
 from ._model import Model
@@ -75,14 +75,14 @@ class _Trial:
         self.count = 0
 
     def text(self, network: str = 'name = "mlp"\nhidden = [16]') -> str:
-        pairs = "".join(f"{name} = {json.dumps(value)}\n" for name, value in self.hyper.items())
+        pairs = "".join(f"{_toml.key(name)} = {_toml.value(value, name)}\n" for name, value in self.hyper.items())
         return f'{_BASE}[network]\n{network}\n[[method]]\nname = "{self.name}"\n{pairs}'
 
     def run(self, *sets: str, network: str | None = None) -> Path:
         self.count += 1
         out = self.folder / str(self.count)
         text = self.text() if network is None else self.text(network)
-        _formant.run(text, list(sets), str(out), resume=False, engine=self.engine)
+        _whole(_formant.run(text, list(sets), str(out), resume=False, engine=self.engine))
         return out
 
     def interrupted(self, round: int) -> Path:
@@ -92,8 +92,15 @@ class _Trial:
         stopped = _formant.run(self.text(), sets, str(out), resume=False, engine=self.engine, stop_after=round)
         if stopped != "interrupted":
             raise FormantError("a run did not stop when it was asked to", hint="please report it")
-        _formant.run("", [], str(out), resume=True, engine=self.engine)
+        # Another run in between leaves other things in the class and in globals than the one that goes on had there.
+        self.run("seed=2")
+        _whole(_formant.run("", [], str(out), resume=True, engine=self.engine))
         return out
+
+
+def _whole(outcome: str) -> None:
+    if outcome == "interrupted":
+        raise KeyboardInterrupt
 
 
 def _fingerprint(folder: Path) -> str:

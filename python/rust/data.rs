@@ -11,6 +11,8 @@ use std::sync::Arc;
 #[pyclass(frozen, module = "formant._formant")]
 pub(crate) struct Dataset {
     pub(crate) inner: formant_data::Dataset,
+    /// Whether a test set was split off the samples that were given.
+    split: bool,
 }
 
 /// An array that stays alive, and whose flag says that nobody writes to it through NumPy.
@@ -63,7 +65,103 @@ fn samples(
     y: &PyReadonlyArray1<'_, u16>,
 ) -> PyResult<(LentSamples, Shape)> {
     let (values, shape) = lent(py, x)?;
-    Ok((LentSamples { values, labels: y.as_slice()?.to_vec() }, shape))
+    let labels = y.as_slice()?.to_vec();
+    let numbers = match &values {
+        Lent::Bytes(all) => (**all).as_ref().len(),
+        Lent::Floats(all) => (**all).as_ref().len(),
+    };
+    if numbers == 0 || numbers != labels.len() * shape.len() {
+        let count = numbers / shape.len().max(1);
+        return Err(raise(
+            py,
+            format!(
+                "there are {} labels for {count} samples of {shape}\nhint: give every sample one label, and one sample at least",
+                labels.len()
+            ),
+        ));
+    }
+    Ok((LentSamples { values, labels }, shape))
+}
+
+/// Refuses numbers that would be taken for others, or that nothing can be divided by.
+fn check_numbers(
+    normalisation: Option<&[(f32, f32)]>,
+    channels: usize,
+    test_fraction: f64,
+) -> Result<(), String> {
+    if !(0.0..=0.9).contains(&test_fraction) {
+        return Err(format!("test_fraction is {test_fraction}\nhint: give a number from 0 to 0.9"));
+    }
+    let usable = |(mean, std): &(f32, f32)| mean.is_finite() && std.is_finite() && *std > 0.0;
+    match normalisation {
+        Some(pairs) if pairs.len() != channels || !pairs.iter().all(usable) => Err(format!(
+            "normalisation is {pairs:?}\nhint: give a mean and a deviation above 0 for each of {channels} channels"
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// A test set that belongs to training samples.
+fn tests(
+    py: Python<'_>,
+    train: (&LentSamples, Shape),
+    x: Option<&Bound<'_, PyAny>>,
+    y: Option<&PyReadonlyArray1<'_, u16>>,
+) -> PyResult<Option<LentSamples>> {
+    let (x, y) = match (x, y) {
+        (Some(x), Some(y)) => (x, y),
+        (None, None) => return Ok(None),
+        (Some(_), None) => {
+            return Err(raise(py, "test_x is given without test_y\nhint: give both, or none"));
+        }
+        (None, Some(_)) => {
+            return Err(raise(py, "test_y is given without test_x\nhint: give both, or none"));
+        }
+    };
+    let (test, shape) = samples(py, x, y)?;
+    let is_bytes = |of: &LentSamples| matches!(of.values, Lent::Bytes(_));
+    if shape != train.1 || is_bytes(&test) != is_bytes(train.0) {
+        let kind = |of| if is_bytes(of) { "uint8" } else { "float32" };
+        return Err(raise(
+            py,
+            format!(
+                "test_x is {} of {shape}, and x is {} of {}\nhint: give both in one type and one shape",
+                kind(&test),
+                kind(train.0),
+                train.1
+            ),
+        ));
+    }
+    Ok(Some(test))
+}
+
+/// Whose samples are whose, if that is said in full.
+fn owners_of(
+    of: Option<PyReadonlyArray1<'_, u32>>,
+    names: Option<Vec<String>>,
+    count: usize,
+) -> Result<Option<Owners>, String> {
+    let (of, names) = match (of, names) {
+        (Some(of), Some(names)) => (of.as_array().to_vec(), names),
+        (None, None) => return Ok(None),
+        _ => {
+            return Err(
+                "one of owners and owner_names is given without the other\nhint: give both, or none"
+                    .into(),
+            );
+        }
+    };
+    if of.len() != count {
+        let given = of.len();
+        return Err(format!(
+            "owners has {given} numbers for {count} samples\nhint: name an owner for each of them"
+        ));
+    }
+    if of.iter().any(|owner| *owner as usize >= names.len()) {
+        let clients = names.len();
+        return Err(format!("an owner is not among {clients} names\nhint: number them from 0"));
+    }
+    Ok(Some(Owners { names, of }))
 }
 
 #[pymethods]
@@ -85,24 +183,12 @@ impl Dataset {
         test_fraction: f64,
     ) -> PyResult<Self> {
         let (train, shape) = samples(py, x, &y)?;
-        let test = match (test_x, test_y) {
-            (Some(x), Some(y)) => Some(samples(py, x, &y)?.0),
-            _ => None,
-        };
-        let owners = match (owners, owner_names) {
-            (Some(of), Some(names)) => {
-                let of = of.as_slice()?.to_vec();
-                if of.iter().any(|owner| *owner as usize >= names.len()) {
-                    let clients = names.len();
-                    return Err(raise(
-                        py,
-                        format!("an owner is not among {clients} names\nhint: number them from 0"),
-                    ));
-                }
-                Some(Owners { names, of })
-            }
-            _ => None,
-        };
+        let test = tests(py, (&train, shape), test_x, test_y.as_ref())?;
+        let owners =
+            owners_of(owners, owner_names, train.labels.len()).map_err(|error| raise(py, error))?;
+        check_numbers(normalisation.as_deref(), shape.channels, test_fraction)
+            .map_err(|error| raise(py, error))?;
+        let split = test.is_none() && test_fraction > 0.0;
         let pair = |(mean, std)| Normalisation::new(mean, std);
         let lent = LentDataset {
             name,
@@ -115,7 +201,7 @@ impl Dataset {
             owners,
         };
         let inner = py.detach(|| lent.dataset()).map_err(|error| raise(py, error))?;
-        Ok(Self { inner })
+        Ok(Self { inner, split })
     }
 
     /// What it is called.
@@ -153,6 +239,18 @@ impl Dataset {
     #[getter]
     fn test(&self) -> usize {
         self.inner.test.len()
+    }
+
+    /// Whether it is said whose each sample is.
+    #[getter]
+    fn owned(&self) -> bool {
+        self.inner.owners.is_some()
+    }
+
+    /// Whether a test set was split off, so that the samples have other numbers than they were given with.
+    #[getter]
+    fn split(&self) -> bool {
+        self.split
     }
 
     /// What was decided that the arrays do not say.

@@ -40,9 +40,19 @@ fn faults() -> MutexGuard<'static, Vec<(String, PyErr)>> {
     FAULTS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// The line that raised it, in whoever's file is not the package's own.
+fn place(py: Python<'_>, error: &PyErr) -> Option<String> {
+    let traceback = error.traceback(py)?;
+    let found = py.import("formant._errors").ok()?.call_method1("place", (traceback,)).ok()?;
+    found.extract().ok()
+}
+
 /// Keeps an exception and gives the text that stands for it.
 pub(crate) fn keep(py: Python<'_>, whose: &str, error: PyErr) -> String {
-    let text = format!("{whose}: {error}");
+    let text = match place(py, &error) {
+        Some(place) => format!("{whose} ({place}): {error}"),
+        None => format!("{whose}: {error}"),
+    };
     let mut kept = faults();
     if kept.len() >= MOST {
         kept.remove(0);

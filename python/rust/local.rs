@@ -167,7 +167,8 @@ fn raised(py: Python<'_>, error: &MethodError) -> PyErr {
     }
 }
 
-pyo3::create_exception!(formant, Stopped, pyo3::exceptions::PyException);
+// Not an `Exception`: a method that catches those would answer a stopped phase with a model that is trained by half.
+pyo3::create_exception!(formant, Stopped, pyo3::exceptions::PyBaseException);
 pyo3::create_exception!(formant, Diverged, pyo3::exceptions::PyArithmeticError);
 
 /// What an exception that comes out of a method means.

@@ -118,7 +118,21 @@ impl PyMethod {
         })
     }
 
-    /// The same where nothing can be returned.
+    /// A phase, unless somebody has stopped it: then nothing is begun, and what a method gives that has not noticed
+    /// does not count.
+    fn phase<T>(
+        &self,
+        local: &mut Local<'_>,
+        call: impl FnOnce(Python<'_>, &Bound<'_, PyAny>, &mut Local<'_>) -> PyResult<T>,
+    ) -> Result<T, MethodError> {
+        if local.is_stopped() {
+            return Err(MethodError::Stopped);
+        }
+        let done = self.with(|py, bridge| call(py, bridge, local));
+        if local.is_stopped() { Err(MethodError::Stopped) } else { done }
+    }
+
+    /// The same as `with` where nothing can be returned.
     fn try_with<T>(
         &self,
         call: impl FnOnce(Python<'_>, &Bound<'_, PyAny>) -> PyResult<T>,
@@ -189,7 +203,7 @@ impl Method for PyMethod {
         local: &mut Local<'_>,
     ) -> Result<Sent, MethodError> {
         let sizes = sizes(local.network());
-        self.with(|py, bridge| {
+        self.phase(local, |py, bridge, local| {
             let (state, got) = (told(py, client)?, got.told(py)?);
             let done = lend(py, local, |local| {
                 bridge.call_method1("train_shared", (state, got, local, sizes))
@@ -208,7 +222,7 @@ impl Method for PyMethod {
         local: &mut Local<'_>,
     ) -> Result<(), MethodError> {
         let sizes = sizes(local.network());
-        self.with(|py, bridge| {
+        self.phase(local, |py, bridge, local| {
             let (state, got, sent) = (told(py, client)?, got.told(py)?, sent.told(py)?);
             let packed = lend(py, local, |local| {
                 bridge.call_method1("train_personal", (state, got, sent, local, sizes))
@@ -270,7 +284,7 @@ impl Method for PyMethod {
         local: &mut Local<'_>,
     ) -> Result<Cow<'a, Model>, MethodError> {
         let sizes = sizes(local.network());
-        self.with(|py, bridge| {
+        self.phase(local, |py, bridge, local| {
             let (state, got) = (told(py, client)?, got.told(py)?);
             let found = lend(py, local, |local| {
                 bridge.call_method1("personal_model", (state, got, local, sizes))

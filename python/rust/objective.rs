@@ -333,7 +333,15 @@ fn read_term(told: &Bound<'_, PyAny>) -> PyResult<(Weight, OwnedTerm)> {
             let band = match get("band")?.extract::<String>()?.as_str() {
                 "low" => Band::Low,
                 "high" => Band::High,
-                _ => Band::Random(get("band_seed")?.extract()?),
+                "random" => Band::Random(get("band_seed")?.extract()?),
+                other => {
+                    return Err(raise(
+                        told.py(),
+                        format!(
+                            "band = {other:?} is none\nhint: it is \"low\", \"high\" or \"random\""
+                        ),
+                    ));
+                }
             };
             let every = NonZeroU32::new(get("every")?.extract()?).unwrap_or(NonZeroU32::MIN);
             OwnedTerm::Spectral(Box::new(OwnedSpectral {

@@ -84,6 +84,8 @@ struct Watch {
     stop: AtomicBool,
     /// The round after whose evaluation somebody wants to stop.
     last: Option<usize>,
+    /// What was decided about the data that the experiment does not say.
+    remarks: Vec<String>,
 }
 
 impl Observer for Watch {
@@ -123,7 +125,7 @@ impl Watch {
                 "samples_to_score": work.map(|work| work.scoring()),
             })
         });
-        json!({ "events": events, "progress": progress }).to_string()
+        json!({ "events": events, "progress": progress, "remarks": self.remarks }).to_string()
     }
 }
 
@@ -142,6 +144,10 @@ fn claim(py: Python<'_>, folder: &Path, experiment: &Experiment) -> PyResult<()>
             ),
         )
     })
+}
+
+fn is_ctrl_c(py: Python<'_>, error: &PyErr) -> bool {
+    error.is_instance_of::<pyo3::exceptions::PyKeyboardInterrupt>(py)
 }
 
 /// Runs an experiment in a folder, or goes on with one.
@@ -180,7 +186,8 @@ pub(crate) fn run(
     if !resume {
         claim(py, &out, &experiment)?;
     }
-    let watch = Watch { last: stop_after, ..Watch::default() };
+    let remarks = plan.federation.dataset.remarks.clone();
+    let watch = Watch { last: stop_after, remarks, ..Watch::default() };
     let stop = &watch.stop;
     let over = AtomicBool::new(false);
     let tell = |py: Python<'_>| match &poll {
@@ -194,7 +201,7 @@ pub(crate) fn run(
             over.store(true, Ordering::Release);
             outcome
         });
-        let mut raised = None;
+        let (mut raised, mut abandoned) = (None, false);
         while !running.is_finished() {
             py.detach(|| {
                 // In short steps: a run of milliseconds should not wait for the next look.
@@ -205,17 +212,21 @@ pub(crate) fn run(
                     waited += step;
                 }
             });
-            if raised.is_none()
-                && let Err(error) = py.check_signals().and_then(|()| tell(py))
-            {
-                stop.store(true, Ordering::Relaxed);
-                raised = Some(error);
+            if raised.is_none() {
+                if let Err(error) = py.check_signals().and_then(|()| tell(py)) {
+                    stop.store(true, Ordering::Relaxed);
+                    raised = Some(error);
+                }
+            } else if py.check_signals().is_err() {
+                abandoned = true;
+                // Whoever asks again does not want to wait for a method that never looks up.
+                let _ = py.import("formant._bridge").and_then(|m| m.call_method0("abandon"));
             }
         }
         let outcome = py.detach(|| running.join());
-        (outcome, raised)
+        (outcome, raised, abandoned)
     });
-    let (outcome, raised) = outcome;
+    let (outcome, raised, abandoned) = outcome;
     let outcome = match outcome {
         Ok(outcome) => outcome,
         Err(_) => {
@@ -230,9 +241,7 @@ pub(crate) fn run(
             None => Ok("interrupted"),
         },
         Ok(Outcome::Interrupted) => match raised {
-            Some(error) if error.is_instance_of::<pyo3::exceptions::PyKeyboardInterrupt>(py) => {
-                Ok("interrupted")
-            }
+            Some(error) if is_ctrl_c(py, &error) => Ok("interrupted"),
             Some(error) => Err(error),
             None => Ok("interrupted"),
         },
@@ -243,6 +252,8 @@ pub(crate) fn run(
             tell(py)?;
             Ok("complete")
         }
+        // Methods that were ended in the midst of a call may leave any error: it is the end that was asked for.
+        Err(_) if abandoned => Ok("interrupted"),
         Err(error) => {
             let text = chain(&error);
             Err(behind(&text).unwrap_or_else(|| raise(py, text)))

@@ -23,6 +23,9 @@ fn registry() -> MutexGuard<'static, Vec<Registered>> {
     REGISTRY.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// Keys of every `[[method]]`.
+const RESERVED: [&str; 4] = ["name", "label", "train", "allow_degenerate"];
+
 /// All methods.
 pub(crate) fn zoo() -> Zoo {
     let entries: Vec<Entry> = registry().iter().map(|known| known.entry).collect();
@@ -88,6 +91,23 @@ fn key(told: ToldKey) -> Result<Key, String> {
     Ok(Key { name: text(name), symbol: text(symbol), kind, default, help: text(help) })
 }
 
+/// Refuses words of which a zoo would panic, in every later call as well.
+fn check_words(told: &Told) -> Result<(), String> {
+    let name = &told.name;
+    let letter = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "-_".contains(c);
+    if name.is_empty() || !name.chars().all(letter) {
+        return Err(format!(
+            "name = {name:?} cannot name a method\nhint: use lower-case letters, digits, - and _"
+        ));
+    }
+    match told.keys.iter().find(|key| RESERVED.contains(&key.name.as_str())) {
+        None => Ok(()),
+        Some(key) => {
+            Err(format!("{name} has a key `{}`, which every method has\nhint: rename it", key.name))
+        }
+    }
+}
+
 /// Makes a method known; one of the same name is replaced. `told` is JSON, `make` gives a bridge for hyper-parameters as
 /// JSON.
 #[pyfunction]
@@ -100,6 +120,7 @@ pub(crate) fn register(py: Python<'_>, told: &str, make: Py<PyAny>) -> PyResult<
             format!("a method of Formant's is called {name:?} already\nhint: set another `name`"),
         ));
     }
+    check_words(&told).map_err(|error| raise(py, error))?;
     let keys = told.keys.into_iter().map(key).collect::<Result<Vec<_>, _>>();
     let keys = keys.map_err(|error| raise(py, error))?;
     let documentation: String =
@@ -113,6 +134,7 @@ pub(crate) fn register(py: Python<'_>, told: &str, make: Py<PyAny>) -> PyResult<
         personal: told.personal,
         needs_body: told.needs_body,
         needs_labels: false,
+        sends_label_counts: false,
         needs: Needs::Uploads,
         keys: keys.leak(),
         source: text(documentation),

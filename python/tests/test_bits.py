@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 from kit import SHORT, Arrays, blobs
 
 import formant
@@ -64,6 +66,20 @@ def test_keywords_toml_and_the_command_line_give_the_same_bits(tmp_path: Path) -
     assert formant.run(**KEYWORDS, out=tmp_path / "a").fingerprints == expected
     assert formant.run(TOML, out=tmp_path / "b", progress=False).fingerprints == expected
     assert formant.run(file, seed=6, out=tmp_path / "c", progress=False).fingerprints != expected
+
+
+@pytest.mark.skipif(not os.environ.get("FORMANT_BINARY"), reason="FORMANT_BINARY names the binary to compare with")
+def test_the_binary_gives_the_same_bits(tmp_path: Path) -> None:
+    file = tmp_path / "bits.toml"
+    file.write_text(TOML)
+    asked = [os.environ["FORMANT_BINARY"], "run", str(file), "--json", "--quiet", "--out", str(tmp_path / "binary")]
+    done = subprocess.run(asked, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    expected = json.loads(done.stdout)["fingerprints"]
+    assert formant.run(**KEYWORDS, out=tmp_path / "a").fingerprints == expected
+    assert formant.run(TOML, out=tmp_path / "b", progress=False).fingerprints == expected
+    # Either reads the other's folder.
+    assert formant.Run.load(tmp_path / "binary").fingerprints == expected
 
 
 def test_threads_do_not_change_bits(tmp_path: Path) -> None:

@@ -55,6 +55,7 @@ def test_arguments_are_taken_apart() -> None:
     ("args", "words"),
     [
         (["run", "--with", "none.py"], "no such file"),
+        (["run", "--with", ""], "--with names nothing"),
         (["run", "--with", "no_such_module_here"], "no_such_module_here"),
         (["run", "--with", "json"], "defines no method"),
         (["run", "--device", "cpu"], "add --engine torch"),
@@ -67,3 +68,38 @@ def test_what_makes_no_sense_is_refused(args: list[str], words: str, capsys: pyt
     assert main(args) == 1
     errors = capsys.readouterr().err
     assert errors.startswith("error: ") and words in errors and "hint: " in errors
+
+
+BAD = """
+import formant, beside
+
+class Bad(formant.Method):
+    '''Fails.'''
+
+    def train_shared(self, client, got, local):
+        raise ValueError("boom")
+"""
+
+
+def test_a_file_finds_what_lies_beside_it_and_its_errors_say_where(tmp_path: Path) -> None:
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub" / "beside.py").write_text("")
+    (tmp_path / "sub" / "random.py").write_text(BAD)
+    small = ["--set", "rounds=1", "--set", "data.samples=200", "--set", "data.clients=2"]
+    done = formant_("run", "--with", "sub/random.py", "--method", "bad", *small, "--quiet", "--out", "run", cwd=tmp_path)
+    assert done.returncode != 0 and "boom" in done.stderr and "random.py:8" in done.stderr, done.stderr
+
+
+def test_a_file_does_not_replace_a_module(tmp_path: Path) -> None:
+    import random
+
+    from formant.__main__ import loaded
+
+    (tmp_path / "random.py").write_text(METHOD.replace("Lazy", "NotRandom"))
+    loaded(str(tmp_path / "random.py"))
+    assert sys.modules["random"] is random
+
+
+def test_help_says_what_python_adds_where_it_does_something() -> None:
+    assert "In Python also" in formant_("run", "--help").stdout
+    assert "In Python also" not in formant_("methods", "--help").stdout

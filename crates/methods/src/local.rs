@@ -98,6 +98,11 @@ impl<'a> Local<'a> {
         Self { pulse, ..self }
     }
 
+    /// Whether somebody has asked the phase to end: it then trains no further, and nothing that it gives is used.
+    pub fn is_stopped(&self) -> bool {
+        self.pulse.is_stopped()
+    }
+
     /// `n_i`.
     pub fn samples(&self) -> usize {
         self.loan.train.len()
@@ -242,7 +247,7 @@ impl<'a> Local<'a> {
         indices: &[u32],
         visit: impl FnOnce(&mut Step<'_>) -> Result<T, MethodError>,
     ) -> Result<T, MethodError> {
-        if self.pulse.is_stopped() {
+        if self.is_stopped() {
             return Err(MethodError::Stopped);
         }
         let smoothing = self.loan.settings.label_smoothing;
