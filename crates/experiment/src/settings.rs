@@ -203,8 +203,8 @@ mod tests {
     use core::time::Duration;
     use formant_data::{Partition, Repair, Skew};
     use formant_numerics::{Augmentation, Convolution, Measures, Metric, Norm, Size, Stem};
-    use formant_runtime::{Curve, Rule};
     use formant_runtime::event::Place;
+    use formant_runtime::{Curve, Rule};
     use std::collections::HashSet;
 
     /// Settings in which nothing is left out that can be said, as far as they go together.
