@@ -3,7 +3,6 @@ from typing import Any, final
 
 import numpy as np
 import numpy.typing as npt
-from typing_extensions import disjoint_base
 
 __all__ = [
     "__version__", "Dataset", "Engines", "Local", "Predictor", "Task", "methods", "networks", "register", "cli",
@@ -17,7 +16,6 @@ class Stopped(BaseException): ...
 class Diverged(ArithmeticError): ...
 
 @final
-@disjoint_base
 class Dataset:
     def __new__(
         cls,
@@ -53,12 +51,10 @@ class Dataset:
     def remarks(self) -> list[str]: ...
 
 @final
-@disjoint_base
 class Engines:
     def __new__(cls, factory: object, name: str) -> Engines: ...
 
 @final
-@disjoint_base
 class Predictor:
     def __new__(cls, path: str) -> Predictor: ...
     @property
@@ -66,7 +62,6 @@ class Predictor:
     def probabilities(self, x: npt.NDArray[Any]) -> npt.NDArray[np.float64]: ...
 
 @final
-@disjoint_base
 class Local:
     @property
     def samples(self) -> int: ...
@@ -150,7 +145,6 @@ def oracle(
 ) -> list[float]: ...
 
 @final
-@disjoint_base
 class Task:
     def __new__(
         cls,
