@@ -197,14 +197,15 @@ pub(crate) fn check(settings: &Settings, protocol: &Protocol) -> Result<(), Expe
         return Ok(());
     }
     let word = word(rule).word();
-    let idle = settings.methods.iter().find(|setting| !setting.method.method.combines());
-    if let Some(setting) = idle {
+    // A baseline that never uploads, such as Local, may stand beside the others.
+    let combines = settings.methods.iter().any(|setting| setting.method.method.combines());
+    if let Some(setting) = settings.methods.first().filter(|_| !combines) {
         return Err(ExperimentError::combination(
             format!(
                 "`federation.combine = \"{word}\"` does nothing to `{}`, whose server does not average uploads",
                 setting.label
             ),
-            "leave out that method, or remove federation.combine",
+            "compare methods whose server does, or remove federation.combine",
         ));
     }
     let uploads = match protocol.schedule {
