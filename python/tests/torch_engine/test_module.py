@@ -239,9 +239,28 @@ def test_spectral_terms_that_the_device_has_not(changed: Any, said: str, data: A
 
 
 def test_a_batch_of_one_before_a_batch_norm(device: str) -> None:
+    """The norm rests for that step: its statistics stay, and all else learns."""
     module = sequence(nn.BatchNorm1d(FLAT), nn.Linear(FLAT, 3))
-    data = np.zeros((2, *SHAPE), np.float32), np.zeros(2, np.int64)
+    draw = np.random.default_rng(1)
+    data = draw.standard_normal((9, *SHAPE)).astype(np.float32), np.arange(9) % 3
     engine, worker = made(module, data, device)
+    assert engine.plan.lone_norms_rest and not built(Net()).plan.lone_norms_rest
+    w, b = engine.init(1)
+    began, still = w.copy(), b.copy()
+    worker.load(0, np.zeros(1, np.uint32))
+    worker.step(w, b, descent(), objective())
+    np.testing.assert_array_equal(b, still)
+    assert not np.array_equal(w, began) and np.isfinite(w).all()
+    # An epoch whose last batch is one sample: the norm learns from the others.
+    worker.phase_begin(w, b, descent(), objective())
+    worker.phase_run(0, np.arange(9, dtype=np.uint32), np.array([1, 8], np.uint32))
+    worker.phase_end(w, b)
+    assert not np.array_equal(b, still)
+
+
+def test_a_batch_of_one_before_a_norm_without_statistics(device: str) -> None:
+    module = sequence(nn.BatchNorm1d(FLAT, track_running_stats=False), nn.Linear(FLAT, 3))
+    engine, worker = made(module, (np.zeros((2, *SHAPE), np.float32), np.zeros(2, np.int64)), device)
     w, b = engine.init(1)
     worker.load(0, np.zeros(1, np.uint32))
     with pytest.raises(FormantError, match="batch of one sample"):
