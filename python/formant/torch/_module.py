@@ -105,26 +105,25 @@ def _refuse_shared(module: nn.Module) -> None:
 
     It is bytes that must not be shared: the weights of recurrent layers are pieces of one storage, and apart from each other.
     """
-    ranges: list[tuple[int, int, str, str]] = []
-    for kind, tensors in (
-        ("parameter", module.named_parameters(remove_duplicate=False)),
-        ("buffer", module.named_buffers(remove_duplicate=False)),
-    ):
-        for name, tensor in tensors:
-            if tensor.layout is torch.strided and tensor.numel() and tensor.data_ptr():
-                # As far as the last element lies, which strides may take beyond, or below, the number of elements.
-                reach = sum((extent - 1) * stride for extent, stride in zip(tensor.shape, tensor.stride())) + 1
-                start = tensor.data_ptr()
-                ranges.append((start, start + reach * tensor.element_size(), kind, name))
-    # By where they start; of two that start at once, parameters and earlier names come first.
-    ranges.sort(key=lambda one: one[0])
-    for (_, end, kind, name), (start, _, other_kind, other) in zip(ranges, ranges[1:]):
-        if start < end:
-            what = f"{kind}s {name} and {other}" if kind == other_kind else f"{kind} {name} and {other_kind} {other}"
-            raise FormantError(
-                f"{what} share their memory",
-                hint="give each a tensor of its own (tensors that are tied cannot be averaged as one vector)",
-            )
+    tensors = [
+        *((f"parameter {name}", p) for name, p in module.named_parameters(remove_duplicate=False)),
+        *((f"buffer {name}", b) for name, b in module.named_buffers(remove_duplicate=False)),
+    ]
+    ranges: list[tuple[int, int, int]] = []
+    for nth, (_, tensor) in enumerate(tensors):
+        if tensor.layout is torch.strided and tensor.numel() and tensor.data_ptr():
+            # As far as the last element lies, which strides may put beyond, or before, their number.
+            reach = sum((extent - 1) * stride for extent, stride in zip(tensor.shape, tensor.stride())) + 1
+            ranges.append((tensor.data_ptr(), tensor.data_ptr() + reach * tensor.element_size(), nth))
+    ranges.sort()
+    pairs = [sorted((a[2], b[2])) for a, b in zip(ranges, ranges[1:]) if b[0] < a[1]]
+    if pairs:
+        # The first in the module's own order, not wherever its memory happens to lie.
+        one, other = (tensors[nth][0] for nth in min(pairs))
+        raise FormantError(
+            f"{one} and {other} share their memory",
+            hint="give each a tensor of its own (tensors that are tied cannot be averaged as one vector)",
+        )
 
 
 def _linears(module: nn.Module) -> dict[str, nn.Linear]:

@@ -138,7 +138,7 @@ def test_shared_parameters_are_refused() -> None:
     frozen = sequence(nn.Linear(FLAT, 3))
     frozen[1].requires_grad_(False)
     for module in (tied, sequence(OrderedDict(a=twice, b=twice)["a"], twice, nn.Linear(FLAT, 3))):
-        with pytest.raises(FormantError, match="1.weight and 2.weight share"):
+        with pytest.raises(FormantError, match="parameter 1.weight and parameter 2.weight share"):
             built(module)
     with pytest.raises(FormantError, match="no parameters to train"):
         built(frozen)
@@ -183,6 +183,7 @@ def test_modules_that_change_are_refused() -> None:
         ({"device": "meta"}, "meta", "cpu"),
         ({"device": []}, "empty", "cuda:0"),
         ({"threads": 0}, "threads is 0", "1 or more"),
+        ({"threads": 1_000_000}, "threads is 1000000, and this machine has", "give 1 to"),
         ({"autocast": "float16"}, "float16", "bfloat16"),
         ({"autocast": "int3"}, "int3", "bfloat16"),
     ],
@@ -371,7 +372,7 @@ def test_shared_buffers_and_numbers_that_are_none() -> None:
     module = _Base()
     module.register_buffer("one", torch.ones(3))
     module.register_buffer("two", module.one)
-    with pytest.raises(formant.FormantError, match="buffers one and two"):
+    with pytest.raises(formant.FormantError, match="buffer one and buffer two"):
         formant.torch.network(module)
     spoilt = _Base()
     torch.nn.init.constant_(spoilt.a.weight, float("nan"))

@@ -160,7 +160,7 @@ def test_pieces_of_one_storage_are_no_shared_memory() -> None:
     module.a.bias = nn.Parameter(whole[5 * FLAT :])
     built(module)
     module.a.bias = nn.Parameter(whole[5 * FLAT - 1 : -1])
-    with pytest.raises(FormantError, match="parameters a.weight and a.bias share"):
+    with pytest.raises(FormantError, match="parameter a.weight and parameter a.bias share"):
         built(module)
     module = Base()
     module.register_buffer("twin", module.a.weight.data[1])
@@ -225,3 +225,37 @@ def test_layers_that_draw_from_the_common_generator(layer: Any, refused: bool, d
         assert "deterministic=False" in str(error.value.hint)
     finally:
         torch.use_deterministic_algorithms(False)
+
+
+def test_what_is_drawn_anew_is_all_of_it() -> None:
+    class Attends(Base):
+        def __init__(self) -> None:
+            super().__init__()
+            self.attention = nn.MultiheadAttention(5, 1)
+
+        def hidden(self, x: Any) -> Any:
+            h = super().hidden(x)
+            return self.attention(h, h, h)[0]
+
+    engine = built(Attends(), reinitialise=True)
+    names = [name for name, *_ in engine.layout["parameters"]]
+    first, second = (dict(zip(names, np.split(engine.init(seed)[0], _ends(engine)))) for seed in (1, 2))
+    assert not np.array_equal(first["attention.in_proj_weight"], second["attention.in_proj_weight"])
+    assert not first["attention.out_proj.bias"].any(), "as attention has it, not as a linear layer has"
+
+    class Positions(Base):
+        def __init__(self) -> None:
+            super().__init__()
+            self.position = nn.Parameter(torch.zeros(5))
+
+        def hidden(self, x: Any) -> Any:
+            return super().hidden(x) + self.position
+
+    built(Positions())
+    with pytest.raises(FormantError, match="cannot draw position anew") as error:
+        built(Positions(), reinitialise=True)
+    assert "reset_parameters" in str(error.value.hint)
+
+
+def _ends(engine: Any) -> Any:
+    return np.cumsum([int(np.prod(shape)) for _, shape, _ in engine.layout["parameters"]])[:-1]
