@@ -27,7 +27,7 @@ def dot(a: Tensor, b: Tensor) -> Tensor:
 
     One sum in single precision loses three digits on the way; short ones do not, and they are added in double precision.
     """
-    return wide(torch.stack([torch.dot(x, y) for x, y in zip(a.split(CHUNK), b.split(CHUNK))])).sum()
+    return wide(torch.stack([torch.dot(x, y) for x, y in zip(torch.split(a, CHUNK), torch.split(b, CHUNK))])).sum()
 
 
 def square(tensors: Sequence[Tensor]) -> Tensor:
