@@ -55,8 +55,8 @@ def network(
       workers. It sets PyTorch's switches for the whole process; operations without a deterministic form raise. Not
       promised: the same bits on another device, with another version or another number of ``threads``; and dropout that
       is called as a function, which draws from a generator that all workers share. Dropout layers draw from their own.
-    - ``reinitialise``: draw the first model anew from the experiment's seed, by every layer's ``reset_parameters``;
-      otherwise all runs start from the values that the module has now.
+    - ``reinitialise``: draw the first model anew from the experiment's seed, by every layer's ``reset_parameters``
+      (parameters of a layer without one are refused); otherwise all runs start from the values that the module has now.
     - ``name``: for tables and logs; without, that of the class.
     - ``threads``: of a worker, on CPUs. Formant has a worker for each core, so 1 is right unless there are fewer
       workers than cores. It is PyTorch's setting for the whole process.

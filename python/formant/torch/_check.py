@@ -77,7 +77,7 @@ def check(
     classes: int = 10,
     spec: dict[str, Any] | None = None,
     steps: int = 20,
-    rate: float = 0.01,
+    rate: float | None = None,
     verbose: bool = True,
 ) -> Check:
     """Trains a phase of each kind that methods have on the device, on the CPU and on Formant's own engine, and compares.
@@ -89,6 +89,7 @@ def check(
     Where engines differ, look at the step from which they do. From step 0 or 1, something is wrong. Later and all at
     once is what it looks like when a unit near zero is on here and off there: deep networks with ReLU do that
     within a few steps at large rates, between any two correct engines. A smaller ``rate`` or fewer ``steps`` tells.
+    Without a ``rate``, networks of more than eight linear layers and convolutions are compared at 0.0001, others at 0.01.
 
     >>> import torch
     >>> net = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(4, 3))
@@ -101,10 +102,7 @@ def check(
             f"network is a {type(network).__name__}",
             hint="give what formant.torch.network(module) or formant.torch.engine() gave, or nothing for Formant's cnn",
         )
-    if len(shape) != 3 or not all(isinstance(one, int) and one > 0 for one in shape):
-        raise FormantError(f"shape is {tuple(shape)}", hint="give channels, height and width, such as (3, 32, 32)")
-    if not isinstance(steps, int) or steps < 1:
-        raise FormantError(f"steps is {steps!r}", hint="give how many steps to compare, 1 or more")
+    _refuse(shape, classes, spec, steps, rate)
     source = network or Catalogue(settings("cpu", False, None, False, 1))
     here = source.settings if device is None else settings(device, False, None, source.settings.deterministic, 1)
     here = replace(here, autocast=None)
@@ -117,6 +115,7 @@ def check(
         on_cpu = _engine(source, there, spec, layout, shape, classes)
         data = _noise(on_cpu, classes)
         start = start or on_cpu.init(1)
+        rate = _usual_rate(on_cpu) if rate is None else rate
         rows: list[Row] = []
         for kind, descent, objective in kinds(on_cpu, classes, start[0], rate):
             began = time.perf_counter()
@@ -135,6 +134,31 @@ def check(
     if verbose:
         print(str(found_all).splitlines()[-1])
     return found_all
+
+
+def _refuse(shape: Any, classes: Any, spec: Any, steps: Any, rate: Any) -> None:
+    """What nothing can be compared with."""
+    if not isinstance(shape, (tuple, list)) or len(shape) != 3 or not all(_counts(one) for one in shape):
+        raise FormantError(f"shape is {shape!r}", hint="give channels, height and width, such as (3, 32, 32)")
+    if not _counts(classes):
+        raise FormantError(f"classes is {classes!r}", hint="give the number of classes, such as 10")
+    if spec is not None and not (isinstance(spec, dict) and isinstance(spec.get("name"), str)):
+        raise FormantError(f"spec is {spec!r}", hint='give a network of Formant\'s as a dict, such as {"name": "cnn"}')
+    if not _counts(steps):
+        raise FormantError(f"steps is {steps!r}", hint="give how many steps to compare, 1 or more")
+    number = isinstance(rate, (int, float)) and not isinstance(rate, bool)
+    if rate is not None and not (number and 0.0 < rate < float("inf")):
+        raise FormantError(f"rate is {rate!r}", hint="give a learning rate above 0, such as 0.01, or None")
+
+
+def _counts(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value > 0
+
+
+def _usual_rate(engine: Engine) -> float:
+    """Small for deep networks, whose units near zero part any two correct engines at larger rates."""
+    kinds = (torch.nn.Linear, torch.nn.modules.conv._ConvNd)
+    return 1e-4 if sum(isinstance(layer, kinds) for layer in engine.template.modules()) > 8 else 0.01
 
 
 def _own() -> Any:
@@ -163,13 +187,23 @@ def _oracle(
 @contextmanager
 def _full_precision() -> Iterator[None]:
     """Without TF32, whose products have ten bits."""
-    cuda, cudnn = torch.backends.cuda.matmul, torch.backends.cudnn
-    before = cuda.allow_tf32, cudnn.allow_tf32
-    cuda.allow_tf32, cudnn.allow_tf32 = False, False
+    matmul, cudnn = torch.backends.cuda.matmul, torch.backends.cudnn
+    before = [*_switches([matmul], [matmul]), *_switches([cudnn], [getattr(cudnn, "conv", None), getattr(cudnn, "rnn", None)])]
     try:
+        for owner, name, value in before:
+            setattr(owner, name, False if isinstance(value, bool) else "ieee")
         yield
     finally:
-        cuda.allow_tf32, cudnn.allow_tf32 = before
+        for owner, name, value in before:
+            setattr(owner, name, value)
+
+
+def _switches(old: list[Any], new: list[Any]) -> list[tuple[Any, str, Any]]:
+    """Switches and how they are set: PyTorch's old ones raise for whoever has used its new ones."""
+    try:
+        return [(owner, "allow_tf32", owner.allow_tf32) for owner in old]
+    except RuntimeError:
+        return [(owner, "fp32_precision", owner.fp32_precision) for owner in new if owner is not None]
 
 
 def _start(spec: dict[str, Any], shape: Sequence[int], classes: int) -> tuple[Any, Model | None]:
@@ -188,6 +222,10 @@ def _engine(
     for layer in engine.template.modules():
         if isinstance(layer, torch.nn.modules.dropout._DropoutNd):
             layer.p = 0.0
+        elif isinstance(layer, (torch.nn.MultiheadAttention, torch.nn.RNNBase)):
+            layer.dropout = 0.0
+        elif isinstance(layer, torch.nn.RReLU):
+            layer.lower = layer.upper = (layer.lower + layer.upper) / 2
     return engine
 
 

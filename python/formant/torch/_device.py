@@ -57,6 +57,12 @@ def settings(
     """Checks what a user has asked for."""
     if isinstance(threads, bool) or not isinstance(threads, int) or threads < 1:
         raise FormantError(f"threads is {threads!r}", hint="give the number of threads of a worker, 1 or more")
+    # PyTorch starts as many as it is told to, of which a machine may hang or the process die.
+    if threads > (most := max(os.cpu_count() or 1, 1)):
+        raise FormantError(
+            f"threads is {threads}, and this machine has {most} processors",
+            hint=f"give 1 to {most}; 1 is right unless there are fewer workers than processors",
+        )
     if isinstance(device, (list, tuple)):
         if not device:
             raise FormantError("device is an empty list", hint='give at least one, such as ["cuda:0", "cuda:1"]')

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import itertools
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -27,6 +27,8 @@ class Engine:
     def __init__(self, module: nn.Module, plan: Plan, settings: Settings, reinitialise: bool = False) -> None:
         self.template, self.plan, self.settings = module, plan, settings
         self._reinitialise = reinitialise
+        if reinitialise:
+            _refuse_undrawn(module)
         self._samples: dict[tuple[int, torch.device], tuple[Tensor, Tensor]] = {}
         self._next = itertools.count()
         self._lock = threading.Lock()
@@ -49,9 +51,10 @@ class Engine:
             module = copy.deepcopy(module)
             with torch.random.fork_rng(devices=[]):
                 torch.manual_seed(seed)
-                for layer in module.modules():
-                    reset = getattr(layer, "reset_parameters", None)
-                    if callable(reset):
+                # What is made of layers has the last word on them: attention draws its output layer in a way of its own.
+                for layer in reversed(list(module.modules())):
+                    reset = _reset(layer)
+                    if reset is not None:
                         reset()
         parameters, buffers = dict(module.named_parameters()), dict(module.named_buffers())
         return _flat([parameters[n] for n, _ in self.plan.parameters]), _flat([buffers[n] for n, _ in self.plan.buffers])
@@ -97,6 +100,32 @@ class Engine:
         # Activation functions between layers keep about as much again.
         numbers = self.plan.pass_numbers * 2 + int(np.prod(self.plan.input))
         return 4 * (numbers * int(batch) * (2 if backwards else 1) + self.plan.size * (2 if backwards else 0))
+
+
+def _reset(layer: nn.Module) -> Callable[[], None] | None:
+    """How a layer draws its parameters anew; attention and transformers have a private method for it."""
+    for name in ("reset_parameters", "_reset_parameters"):
+        reset = getattr(layer, name, None)
+        if callable(reset):
+            found: Callable[[], None] = reset
+            return found
+    return None
+
+
+def _refuse_undrawn(module: nn.Module) -> None:
+    """Parameters that nothing draws anew would be the same for every seed."""
+    left = [
+        f"{path}.{name}" if path else name
+        for path, layer in module.named_modules()
+        if _reset(layer) is None
+        for name, parameter in layer.named_parameters(recurse=False)
+        if parameter.requires_grad
+    ]
+    if left:
+        raise FormantError(
+            f"reinitialise cannot draw {', '.join(left[:4])}{', ...' if len(left) > 4 else ''} anew",
+            hint="give the layers that own them a method reset_parameters(), or say reinitialise=False",
+        )
 
 
 def _flat(tensors: Sequence[Tensor]) -> Floats:

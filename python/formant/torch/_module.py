@@ -34,6 +34,8 @@ class Plan:
     """Outputs of all layers, for one sample."""
     channels_last: bool
     """Whether batches have their channels last in memory, which some convolutions on CPUs are quicker with."""
+    lone_norms_rest: bool = False
+    """Whether batch norms cannot learn from one sample, so that they must rest when a batch is no more than that."""
 
     @property
     def layout(self) -> dict[str, list[Any]]:
@@ -99,20 +101,29 @@ def _dtype(tensor: Tensor) -> str:
 
 
 def _refuse_shared(module: nn.Module) -> None:
-    """Two names for one memory would be two places in a flat vector."""
-    for kind, tensors in (
-        ("parameters", module.named_parameters(remove_duplicate=False)),
-        ("buffers", module.named_buffers(remove_duplicate=False)),
-    ):
-        owners: dict[int, str] = {}
-        for name, tensor in tensors:
-            place = tensor.untyped_storage().data_ptr() if tensor.numel() else 0
-            if place and place in owners and owners[place] != name:
-                raise FormantError(
-                    f"{kind} {owners[place]} and {name} share their memory",
-                    hint=f"give each a tensor of its own ({kind} that are tied cannot be averaged as one vector)",
-                )
-            owners[place] = name
+    """Two names for one memory would be two places in a flat vector.
+
+    It is bytes that must not be shared: the weights of recurrent layers are pieces of one storage, and apart from each other.
+    """
+    tensors = [
+        *((f"parameter {name}", p) for name, p in module.named_parameters(remove_duplicate=False)),
+        *((f"buffer {name}", b) for name, b in module.named_buffers(remove_duplicate=False)),
+    ]
+    ranges: list[tuple[int, int, int]] = []
+    for nth, (_, tensor) in enumerate(tensors):
+        if tensor.layout is torch.strided and tensor.numel() and tensor.data_ptr():
+            # As far as the last element lies, which strides may put beyond, or before, their number.
+            reach = sum((extent - 1) * stride for extent, stride in zip(tensor.shape, tensor.stride())) + 1
+            ranges.append((tensor.data_ptr(), tensor.data_ptr() + reach * tensor.element_size(), nth))
+    ranges.sort()
+    pairs = [sorted((a[2], b[2])) for a, b in zip(ranges, ranges[1:]) if b[0] < a[1]]
+    if pairs:
+        # The first in the module's own order, not wherever its memory happens to lie.
+        one, other = (tensors[nth][0] for nth in min(pairs))
+        raise FormantError(
+            f"{one} and {other} share their memory",
+            hint="give each a tensor of its own (tensors that are tied cannot be averaged as one vector)",
+        )
 
 
 def _linears(module: nn.Module) -> dict[str, nn.Linear]:
@@ -181,17 +192,27 @@ def inspect(
             hint="remove parametrizations such as weight_norm from it",
         )
     order = [*(n for n in trained if n not in last), *last]
+    tried = _try(module, found, shape, classes)
+    buffers = {n: s for n, s in buffers.items() if n not in tried.constants}
+    own = dict(module.named_buffers())
+    for name in buffers:
+        if not torch.isfinite(own[name]).all():
+            raise FormantError(
+                f"buffer {name} has values that are not finite, and those cannot travel with a model",
+                hint="make it a mask of booleans, write -1e9 for -inf, or register it with persistent=False",
+            )
     kept = list(buffers)
     if layout is not None:
         order = _matched("parameters", {n: tuple(s) for n, s, *_ in layout["parameters"]}, trained)
         kept = _matched("buffers", {n: tuple(s) for n, s, *_ in layout["buffers"]}, buffers)
         if tuple(order[-2:]) != last:
             raise FormantError(f"the layout ends with {order[-2:]}", hint=f"the head {found!r} comes last")
-    tried = _try(module, found, shape, classes)
     features = _linears(module)[found].in_features
     parameters = tuple((name, trained[name]) for name in order)
     kept_buffers = tuple((n, buffers[n]) for n in kept)
-    return Plan(parameters, kept_buffers, found, features, classes, shape, tried, channels_last)
+    return Plan(
+        parameters, kept_buffers, found, features, classes, shape, tried.numbers, channels_last, tried.lone_norms_rest
+    )
 
 
 def _matched(what: str, wanted: dict[str, Shape], there: dict[str, Shape]) -> list[str]:
@@ -205,11 +226,21 @@ def _matched(what: str, wanted: dict[str, Shape], there: dict[str, Shape]) -> li
     return list(wanted)
 
 
-def _try(module: nn.Module, head: str, shape: tuple[int, int, int], classes: int) -> int:
-    """A pass forwards and backwards on noise; gives the numbers of a pass."""
+@dataclass(frozen=True)
+class _Tried:
+    """What a pass has shown."""
+
+    numbers: int
+    constants: frozenset[str]
+    """Buffers that are in no ``state_dict`` and never change: every copy of the module has them, so they need not travel."""
+    lone_norms_rest: bool
+
+
+def _try(module: nn.Module, head: str, shape: tuple[int, int, int], classes: int) -> _Tried:
+    """A pass forwards and backwards on noise."""
     trial = copy.deepcopy(module)
-    before = dict(trial.named_parameters())
-    places = {name: buffer.data_ptr() for name, buffer in trial.named_buffers()}
+    before, places = dict(trial.named_parameters()), memory(trial)
+    still = _still(trial)
     seen: list[tuple[Any, Any]] = []
     numbers = 0
 
@@ -245,13 +276,9 @@ def _try(module: nn.Module, head: str, shape: tuple[int, int, int], classes: int
             raise FormantError(
                 f"head {head!r} gets {tuple(seen[0][0][0].shape)}", hint="it must get one row of features a sample"
             )
-        refuse_changes(trial, before)
-        for name, buffer in trial.named_buffers():
-            if buffer.is_floating_point() and buffer.data_ptr() != places[name]:
-                raise FormantError(
-                    f"buffer {name} is replaced when the module runs", hint="change it in place: buffer.copy_(...)"
-                )
+        refuse_changes(trial, before, places)
         _backward(logits, given)
+        _refuse_sparse(trial)
         with torch.no_grad():
             scored = _forward(trial, x, given, training=False)
         if not isinstance(scored, Tensor) or scored.shape != logits.shape:
@@ -260,18 +287,104 @@ def _try(module: nn.Module, head: str, shape: tuple[int, int, int], classes: int
                 f"after eval(), a batch of the shape {given} gives {got}",
                 hint=f"the module must give logits ({SAMPLES}, {classes}) there too",
             )
-        refuse_changes(trial, before)
-        return numbers // SAMPLES
+        refuse_changes(trial, before, places)
+        constants = _refuse_leaks(trial, still)
+        return _Tried(numbers // SAMPLES, constants, _needs_company(trial, x[:1]))
 
 
-def refuse_changes(module: nn.Module, before: Mapping[str, Tensor]) -> None:
-    """Refuses a module that has added, dropped or replaced parameters: what is trained would not be what it computes with."""
+def _still(module: nn.Module) -> dict[str, Tensor]:
+    """Copies of what does not travel, or need not: it must be after training what it was before."""
+    frozen = {n: p.detach().clone() for n, p in module.named_parameters() if not p.requires_grad}
+    apart = _not_saved(module)
+    # Counters of batch norms count batches for a momentum that is None, which is refused.
+    kept = {
+        name: buffer.clone()
+        for name, buffer in module.named_buffers()
+        if name in apart or not (buffer.is_floating_point() or name.endswith("num_batches_tracked"))
+    }
+    return {**frozen, **kept}
+
+
+def _not_saved(module: nn.Module) -> set[str]:
+    """Names of floating-point buffers that a ``state_dict`` leaves out."""
+    found = set()
+    for path, layer in module.named_modules():
+        for name in layer._non_persistent_buffers_set:
+            buffer = layer._buffers.get(name)
+            if buffer is not None and buffer.is_floating_point():
+                found.add(f"{path}.{name}" if path else name)
+    return found
+
+
+def _refuse_leaks(trial: nn.Module, still: Mapping[str, Tensor]) -> frozenset[str]:
+    """Refuses what changes and does not travel: a worker would take it from client to client."""
+    apart = _not_saved(trial)
+    now: dict[str, Tensor] = {**dict(trial.named_parameters()), **dict(trial.named_buffers())}
+    changed = [n for n, was in still.items() if n not in now or not _same(now[n].detach(), was)]
+    for name in changed:
+        if name not in apart:
+            what = f"buffer {name} is {_dtype(still[name])}" if name in dict(trial.named_buffers()) else f"{name} is frozen"
+            raise FormantError(
+                f"{what} and changes when the module trains; it does not travel with models, so that one client's "
+                "values would reach another",
+                hint="make it a float32 buffer, which does, or leave it as it is",
+            )
+    return frozenset(apart.intersection(still).difference(changed))
+
+
+def _same(a: Tensor, b: Tensor) -> bool:
+    """Also where both are no numbers."""
+    return a.shape == b.shape and bool(((a == b) | ((a != a) & (b != b))).all())
+
+
+def _refuse_sparse(trial: nn.Module) -> None:
+    """The optimisers step through flat vectors, where a gradient of some rows has no place."""
+    for name, parameter in trial.named_parameters():
+        if parameter.grad is not None and parameter.grad.layout is not torch.strided:
+            raise FormantError(f"parameter {name} has a sparse gradient", hint="make its layer with sparse=False")
+
+
+def _needs_company(trial: nn.Module, x: Tensor) -> bool:
+    """Whether a batch norm refuses to learn from one sample, which the last batch of an epoch may be."""
+    try:
+        trial.train()(x)
+    except ValueError as error:
+        return "more than 1 value per channel" in str(error)
+    except Exception:
+        # A module that takes no single sample for reasons of its own says so if it ever meets one.
+        return False
+    return False
+
+
+def memory(module: nn.Module) -> dict[str, int]:
+    """Where parameters and floating-point buffers lie."""
+    buffers = ((n, b) for n, b in module.named_buffers() if b.is_floating_point())
+    return {n: t.data_ptr() for n, t in [*module.named_parameters(), *buffers] if t.layout is torch.strided}
+
+
+def refuse_changes(module: nn.Module, before: Mapping[str, Tensor], places: Mapping[str, int]) -> None:
+    """Refuses a module that has added, dropped or replaced tensors: what is trained would not be what it computes with."""
     now = dict(module.named_parameters())
     changed = [name for name in {**before, **now} if now.get(name) is not before.get(name)]
     if changed:
         raise FormantError(
             f"the module changes its parameters when it runs: {changed[0]}",
             hint="make all of them in __init__, and change none but by training",
+        )
+    # A parameter that stays itself may still have been given other memory, by its .data.
+    lie = memory(module)
+    for name in {**places, **lie}:
+        if lie.get(name) == places.get(name):
+            continue
+        if name in now:
+            raise FormantError(
+                f"the memory of parameter {name} is replaced when the module runs",
+                hint="change it in place: with torch.no_grad(): w.copy_(...), instead of w.data = ...",
+            )
+        if name not in places:
+            raise FormantError(f"buffer {name} is made when the module runs", hint="register it in __init__")
+        raise FormantError(
+            f"buffer {name} is replaced when the module runs", hint="change it in place: buffer.copy_(...)"
         )
 
 

@@ -15,7 +15,7 @@ from torch.nn import functional as F
 
 from formant._errors import FormantError
 
-from ._optimiser import square, wide
+from ._optimiser import dot, square, wide
 from ._replica import Replica
 from ._spectral import Divergence
 
@@ -90,7 +90,7 @@ class Proximal(Term):
 
     def evaluate(self, w: Tensor) -> tuple[Tensor, Tensor]:
         apart = torch.sub(w, self.anchor, out=self.apart)
-        return 0.5 * torch.dot(apart, apart), apart
+        return 0.5 * dot(apart, apart), apart
 
 
 class Linear(Term):
@@ -100,7 +100,7 @@ class Linear(Term):
         self.direction = tensor(term["direction"], replica.device)
 
     def evaluate(self, w: Tensor) -> tuple[Tensor, Tensor]:
-        return torch.dot(self.direction, w), self.direction
+        return dot(self.direction, w), self.direction
 
 
 class Head(Term):
@@ -165,7 +165,7 @@ class Weighted:
         factor: Any = self.factor
         if self.share is not None and of_loss is not None:
             felt = pull[replica.within(self.term.part, common)] if is_felt else pull[:0]
-            norm = wide(torch.dot(felt, felt).sqrt()) / self.term.every
+            norm = dot(felt, felt).sqrt() / self.term.every
             before = self.norms or (torch.zeros_like(norm), torch.zeros_like(norm))
             self.norms = (before[0] + of_loss, before[1] + norm)
             # Where it has never pulled, no factor makes it.

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from math import prod
 from typing import Any
 
@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from formant._errors import FormantError
 
 from ._device import Settings
-from ._module import Plan
+from ._module import Plan, memory
 
 DROPOUTS = (nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d)
 
@@ -45,6 +45,10 @@ class Replica:
             view.copy_(owner._buffers[last])  # type: ignore[arg-type]
             owner._buffers[last] = view
             at += prod(shape)
+        self.memory = memory(self.module)
+        # A module may come with some layers in training and others not; mode() goes by what the whole one says.
+        self.module.eval()
+        self._norms = [m for m in self.module.modules() if isinstance(m, nn.modules.batchnorm._BatchNorm)]
         self.generator = torch.Generator(device)
         if settings.deterministic:
             _refuse_global_draws(self.module)
@@ -102,6 +106,21 @@ class Replica:
         if self.module.training != training:
             self.module.train(training)
 
+    @contextmanager
+    def suited(self, samples: int) -> Iterator[None]:
+        """For one sample, batch norms that cannot learn from it use the statistics that they have."""
+        if samples > 1 or not self.plan.lone_norms_rest:
+            yield
+            return
+        learning = [layer for layer in self._norms if layer.training]
+        for layer in learning:
+            layer.training = False
+        try:
+            yield
+        finally:
+            for layer in learning:
+                layer.training = True
+
     def _precision(self) -> AbstractContextManager[Any]:
         if self._autocast is None:
             return nullcontext()
@@ -144,13 +163,22 @@ def _draw_from(generator: torch.Generator, module: nn.Module) -> bool:
 def _refuse_global_draws(module: nn.Module) -> None:
     """Refuses layers of PyTorch's that draw from the generator of all threads, where bits are promised."""
     for name, layer in module.named_modules():
-        alpha = isinstance(layer, (nn.AlphaDropout, nn.FeatureAlphaDropout)) and layer.p > 0.0
-        if alpha or (isinstance(layer, nn.RNNBase) and layer.dropout > 0.0):
+        if _draws(layer):
             raise FormantError(
-                f"{name} is a {type(layer).__name__} whose dropout draws from PyTorch's common generator, so that bits "
-                "depend on the number of threads",
-                hint="put torch.nn.Dropout layers in its place, or say deterministic=False",
+                f"{name} is a {type(layer).__name__}, which draws from PyTorch's common generator, so that bits depend on "
+                "the number of threads",
+                hint="put torch.nn.Dropout layers (or what draws nothing) in its place, or say deterministic=False",
             )
+
+
+def _draws(layer: nn.Module) -> bool:
+    if isinstance(layer, (nn.AlphaDropout, nn.FeatureAlphaDropout)):
+        return layer.p > 0.0
+    if isinstance(layer, (nn.RNNBase, nn.MultiheadAttention)):
+        return layer.dropout > 0.0
+    if isinstance(layer, nn.RReLU):
+        return layer.lower < layer.upper
+    return isinstance(layer, (nn.FractionalMaxPool2d, nn.FractionalMaxPool3d))
 
 
 def _dropout(layer: Any, generator: torch.Generator) -> Callable[[Tensor], Tensor]:

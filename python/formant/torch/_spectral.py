@@ -18,6 +18,7 @@ from torch import Tensor
 from formant._errors import FormantError
 
 from ._module import Plan
+from ._optimiser import dot
 
 FLOOR = 1e-30
 """Teacher magnitudes are never below this, so that no logarithm is infinite."""
@@ -172,7 +173,7 @@ class Divergence:
         """The value and its gradient by the parameters of ``range``."""
         if self.anchor is not None:
             apart = w[self.range] - self.anchor
-            return 0.5 * torch.dot(apart, apart), apart
+            return 0.5 * dot(apart, apart), apart
         z = self._analyse(w)
         if self.form == "complex":
             apart = z - self.teacher

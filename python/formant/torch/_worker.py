@@ -93,13 +93,13 @@ class Worker:
 
     def look(self, w: Floats, b: Floats) -> tuple[Floats, Floats]:
         """Features and logits of the current batch; the model learns nothing."""
-        with self._at_work(), self._visiting(w, b), torch.inference_mode():
+        with self._at_work(), self._visiting(w, b), torch.no_grad():
             features, logits = self._replica.look(self._current().x)
             return _array(features), _array(logits)
 
     def score(self, w: Floats, b: Floats, key: int, indices: npt.NDArray[np.uint32]) -> Floats:
         """The logits of samples of a set."""
-        with self._at_work(), self._visiting(w, b), torch.inference_mode():
+        with self._at_work(), self._visiting(w, b), torch.no_grad():
             x, _ = self._engine.samples(key, self._device)
             at = tensor(indices.astype(np.int64), self._device, torch.int64)
             pieces = [self._replica.logits(_rows(x, part)) for part in torch.split(at, self._engine.scored_at_once(self._size))]
@@ -162,12 +162,13 @@ class Worker:
                 replica.generator.manual_seed((self._seed << 32) ^ (batch.mark + 0x9E3779B1 * optimiser.steps))
             for parameter in trained:
                 parameter.grad = None
-            logits = replica.logits(batch.x)
-            if batch.share is None or batch.partners is None:
-                loss = loss_of(logits, batch.y)
-            else:
-                loss = loss_of.mixed(logits, batch.y, batch.share, batch.partners)
-            loss.backward()  # type: ignore[no-untyped-call]
+            with replica.suited(len(batch.x)):
+                logits = replica.logits(batch.x)
+                if batch.share is None or batch.partners is None:
+                    loss = loss_of(logits, batch.y)
+                else:
+                    loss = loss_of.mixed(logits, batch.y, batch.share, batch.partners)
+                loss.backward()  # type: ignore[no-untyped-call]
             gradient = [torch.zeros_like(p) if p.grad is None else p.grad for p in trained]
             added = objective.add(optimiser.steps, part, gradient) if objective.terms else []
             optimiser.step(descent, gradient)
@@ -212,7 +213,7 @@ class Worker:
 
     def _leave(self, w: Floats, b: Floats) -> None:
         """The model comes back, into the arrays that it came from."""
-        refuse_changes(self._replica.module, self._replica.all)
+        refuse_changes(self._replica.module, self._replica.all, self._replica.memory)
         torch.from_numpy(w).copy_(self._replica.w)
         torch.from_numpy(b).copy_(self._replica.b)
 

@@ -138,7 +138,7 @@ def test_shared_parameters_are_refused() -> None:
     frozen = sequence(nn.Linear(FLAT, 3))
     frozen[1].requires_grad_(False)
     for module in (tied, sequence(OrderedDict(a=twice, b=twice)["a"], twice, nn.Linear(FLAT, 3))):
-        with pytest.raises(FormantError, match="1.weight and 2.weight share"):
+        with pytest.raises(FormantError, match="parameter 1.weight and parameter 2.weight share"):
             built(module)
     with pytest.raises(FormantError, match="no parameters to train"):
         built(frozen)
@@ -183,6 +183,7 @@ def test_modules_that_change_are_refused() -> None:
         ({"device": "meta"}, "meta", "cpu"),
         ({"device": []}, "empty", "cuda:0"),
         ({"threads": 0}, "threads is 0", "1 or more"),
+        ({"threads": 1_000_000}, "threads is 1000000, and this machine has", "give 1 to"),
         ({"autocast": "float16"}, "float16", "bfloat16"),
         ({"autocast": "int3"}, "int3", "bfloat16"),
     ],
@@ -239,9 +240,28 @@ def test_spectral_terms_that_the_device_has_not(changed: Any, said: str, data: A
 
 
 def test_a_batch_of_one_before_a_batch_norm(device: str) -> None:
+    """The norm rests for that step: its statistics stay, and all else learns."""
     module = sequence(nn.BatchNorm1d(FLAT), nn.Linear(FLAT, 3))
-    data = np.zeros((2, *SHAPE), np.float32), np.zeros(2, np.int64)
+    draw = np.random.default_rng(1)
+    data = draw.standard_normal((9, *SHAPE)).astype(np.float32), np.arange(9) % 3
     engine, worker = made(module, data, device)
+    assert engine.plan.lone_norms_rest and not built(Net()).plan.lone_norms_rest
+    w, b = engine.init(1)
+    began, still = w.copy(), b.copy()
+    worker.load(0, np.zeros(1, np.uint32))
+    worker.step(w, b, descent(), objective())
+    np.testing.assert_array_equal(b, still)
+    assert not np.array_equal(w, began) and np.isfinite(w).all()
+    # An epoch whose last batch is one sample: the norm learns from the others.
+    worker.phase_begin(w, b, descent(), objective())
+    worker.phase_run(0, np.arange(9, dtype=np.uint32), np.array([1, 8], np.uint32))
+    worker.phase_end(w, b)
+    assert not np.array_equal(b, still)
+
+
+def test_a_batch_of_one_before_a_norm_without_statistics(device: str) -> None:
+    module = sequence(nn.BatchNorm1d(FLAT, track_running_stats=False), nn.Linear(FLAT, 3))
+    engine, worker = made(module, (np.zeros((2, *SHAPE), np.float32), np.zeros(2, np.int64)), device)
     w, b = engine.init(1)
     worker.load(0, np.zeros(1, np.uint32))
     with pytest.raises(FormantError, match="batch of one sample"):
@@ -352,7 +372,7 @@ def test_shared_buffers_and_numbers_that_are_none() -> None:
     module = _Base()
     module.register_buffer("one", torch.ones(3))
     module.register_buffer("two", module.one)
-    with pytest.raises(formant.FormantError, match="buffers one and two"):
+    with pytest.raises(formant.FormantError, match="buffer one and buffer two"):
         formant.torch.network(module)
     spoilt = _Base()
     torch.nn.init.constant_(spoilt.a.weight, float("nan"))

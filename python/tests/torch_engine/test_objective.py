@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 from torch_kit import CLASSES, ORDER, SIZES, Net, descent, made, objective, phase
+from formant.torch._optimiser import dot
 from formant.torch._spectral import Divergence, fast_length, kept_entries
 
 
@@ -204,3 +205,12 @@ def test_every_third_step_pulls_three_times(data: Any, device: str) -> None:
     )
     np.testing.assert_allclose(third, [3 * once[0], 0.0, 0.0, 3 * once[3]], rtol=1e-6)
     assert CLASSES == 3 and len(ORDER) == SIZES.sum()
+
+
+def test_dot_products_of_millions_of_numbers_keep_their_digits(device: str) -> None:
+    # One number in all places: every partial sum is rounded the same way, so that errors add up instead of cancelling.
+    for size in (0, 1, (1 << 16) + 1, 8_000_000):
+        x = torch.full((size,), 0.0123, device=device)
+        wanted = size * float(x[0]) ** 2 if size else 0.0
+        found = dot(x, x)
+        assert found.shape == () and found.item() == pytest.approx(wanted, rel=1e-4)
