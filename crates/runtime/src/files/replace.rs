@@ -89,7 +89,7 @@ pub fn make_private(path: &Path) -> Result<(), RuntimeError> {
     Ok(())
 }
 
-/// As [`write`], with a writer.
+/// As [`write()`], with a writer.
 pub fn write_by(
     path: &Path,
     synced: Synced,
