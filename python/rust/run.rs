@@ -217,9 +217,10 @@ pub(crate) fn run(
                     stop.store(true, Ordering::Relaxed);
                     raised = Some(error);
                 }
-            } else if py.check_signals().is_err() {
+            } else if py.check_signals().is_err() || abandoned {
                 abandoned = true;
-                // Whoever asks again does not want to wait for a method that never looks up.
+                // Whoever asks again does not want to wait for a method that never looks up, nor for one that
+                // another thread was just about to enter.
                 let _ = py.import("formant._bridge").and_then(|m| m.call_method0("abandon"));
             }
         }
