@@ -53,6 +53,14 @@ pub(crate) fn claim(chosen: Option<PathBuf>, experiment: &Experiment) -> anyhow:
     }
 }
 
+/// Undoes a claim: nothing was begun, and the same command may be given again.
+pub(crate) fn give_back(folder: &Path) {
+    // What cannot be removed is named by the next command that meets it.
+    let _ = fs::remove_file(folder.join(EXPERIMENT_FILE));
+    let _ = fs::remove_dir(folder.join("states"));
+    let _ = fs::remove_dir(folder);
+}
+
 /// Makes the folder that was chosen, or `runs/NAME-TIME`.
 pub(crate) fn make(chosen: Option<PathBuf>, name: &str) -> anyhow::Result<PathBuf> {
     let Some(folder) = chosen else { return fresh(Path::new("runs"), name) };

@@ -16,3 +16,10 @@ pub(crate) fn stop_flag() -> anyhow::Result<Arc<AtomicBool>> {
     })?;
     Ok(flag)
 }
+
+/// Another process hears Ctrl-C and SIGTERM for this one, and says what is to be done.
+#[cfg(feature = "mpi")]
+pub(crate) fn disregard() {
+    // Without it, this process ends by the signal, and the run goes on from its checkpoint.
+    let _ = ctrlc::set_handler(|| {});
+}

@@ -39,6 +39,7 @@ mod predict;
 mod program;
 mod progress;
 mod ranking;
+mod ranks;
 mod report;
 mod reproduce;
 mod run;
@@ -100,6 +101,9 @@ pub fn main_from(zoo: &Zoo, args: impl IntoIterator<Item = OsString>) -> u8 {
 }
 
 fn run_command(command: Command, zoo: &Zoo) -> anyhow::Result<ExitCode> {
+    if let Some(refused) = ranks::check_alone(&command) {
+        return refused;
+    }
     match command {
         Command::Run(args) => run::run(args, zoo),
         Command::Sweep(args) => sweep::sweep(&args, zoo),

@@ -7,6 +7,7 @@ use crate::interrupt::stop_flag;
 use crate::output::{colour_on_stdout, note, pasteable, print, print_json};
 use crate::program;
 use crate::progress::{Bars, LateBar};
+use crate::ranks::Team;
 use crate::series;
 use crate::suggestion;
 use anyhow::Context;
@@ -29,6 +30,10 @@ pub(crate) fn run(args: RunArgs, zoo: &Zoo) -> anyhow::Result<ExitCode> {
     if let Some(folder) = args.resume.as_ref().filter(|folder| Series::is_one(folder)) {
         return series::resume(folder, &args, zoo);
     }
+    let mut team = Team::gather()?;
+    if let Some(done) = team.follow(&args, zoo) {
+        return done;
+    }
     // Everything that can be refused is refused before a folder is made.
     let (plan, run_dir) = if let Some(run_dir) = args.resume {
         let more = extension::asked_for(&args.experiment.set, &args.add_method)?;
@@ -36,22 +41,35 @@ pub(crate) fn run(args: RunArgs, zoo: &Zoo) -> anyhow::Result<ExitCode> {
             extension::check_alone(&run_dir)?;
         }
         let resumed = extension::experiment(&run_dir, &more, &threads(args.threads), zoo)?;
-        let plan = plan(&resumed)?;
+        team.call(&resumed)?;
+        let mut plan = plan(&resumed)?;
+        team.muster(&mut plan, &resumed)?;
         if more.is_something() {
             sim::check_extension(&plan, &run_dir)?;
             extension::write(&run_dir, &resumed)?;
         }
+        team.settle(&run_dir)?;
         (plan, run_dir)
     } else {
         let experiment = experiment(&args.experiment, &threads(args.threads), zoo)?;
         if let Some(out) = &args.out {
             folder::check_unused(out)?;
         }
-        let plan = plan(&experiment)?;
-        (plan, folder::claim(args.out, &experiment)?)
+        team.call(&experiment)?;
+        let mut plan = plan(&experiment)?;
+        team.muster(&mut plan, &experiment)?;
+        let run_dir = folder::claim(args.out, &experiment)?;
+        if let Err(error) = team.settle(&run_dir) {
+            folder::give_back(&run_dir);
+            return Err(error);
+        }
+        (plan, run_dir)
     };
     let bars = Bars::new(args.quiet);
-    bars.announce(&plan.header, introduction(&plan));
+    bars.announce(&plan.header, introduction(&plan) + &team.introduction());
+    if !args.quiet {
+        team.warn(&run_dir);
+    }
     for remark in &plan.federation.dataset.remarks {
         note!("note: {remark}");
     }
@@ -64,8 +82,8 @@ pub(crate) fn run(args: RunArgs, zoo: &Zoo) -> anyhow::Result<ExitCode> {
       --set evaluation.split=validation decides by samples that are not tested on"
         );
     }
-    let outcome = sim::extend(&plan, &run_dir, &bars, &*stop_flag()?);
-    drop(bars);
+    let outcome = team.extend(&plan, &run_dir, &bars, &*stop_flag()?);
+    drop((bars, team));
     let outcome = outcome?;
     if outcome == Outcome::Interrupted {
         let (program, run_dir) = (program::name(), pasteable(&run_dir));

@@ -15,6 +15,7 @@ mod federation;
 pub(crate) mod gains;
 mod newcomers;
 mod panels;
+pub(crate) mod ranks;
 mod reproduce;
 mod results;
 mod schedule;
@@ -115,7 +116,14 @@ const SECTIONS: &[Section] = &[
         title: "Schedule",
         parts: &[Part { section: schedule::section, figures: schedule::figures }],
     },
-    Section { id: "cost", title: "Cost", parts: &[Part { section: cost::section, figures: none }] },
+    Section {
+        id: "cost",
+        title: "Cost",
+        parts: &[
+            Part { section: cost::section, figures: none },
+            Part { section: ranks::section, figures: none },
+        ],
+    },
     Section {
         id: "setup",
         title: "What was run",

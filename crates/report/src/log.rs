@@ -14,7 +14,7 @@ use std::path::Path;
 
 use formant_runtime::Checkpoint;
 use formant_runtime::event::{
-    Adapted, Detailed, Guarded, MethodInfo, Metric, Phase, Ready, RunStarted, Runtime, Span,
+    Adapted, Detailed, Guarded, MethodInfo, Metric, Phase, Ranks, Ready, RunStarted, Runtime, Span,
     Spectra, Spent,
 };
 
@@ -49,6 +49,8 @@ pub struct MethodLog {
     pub detail: Option<Detailed>,
     /// What clients came to that joined when training was over, in each way.
     pub newcomers: Vec<Adapted>,
+    /// Where its work was done, if in more than one process.
+    pub ranks: Option<Ranks>,
     /// The models that were kept of it, if any.
     pub models: Option<Models>,
     /// Uploads that were refused, in the order in which they were.
@@ -279,6 +281,7 @@ impl MethodLog {
             spectra: BTreeMap::new(),
             detail: None,
             newcomers: Vec::new(),
+            ranks: None,
             models: None,
             refusals: Vec::new(),
             finish: None,
@@ -334,6 +337,7 @@ impl MethodLog {
         self.detail = None;
         self.refusals.retain(|refused| refused.round < round);
         self.newcomers.clear();
+        self.ranks = None;
         self.models = None;
         self.finish = None;
     }

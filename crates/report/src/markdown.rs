@@ -27,6 +27,7 @@ pub fn markdown(log: &RunLog) -> String {
         let _ = writeln!(text, "{FURTHER_READING}");
     }
     insights(&mut text, log);
+    ranks(&mut text, log);
     text.push_str("\n## Reproduce\n\n");
     for (command, purpose) in setting::commands(&log.started) {
         let _ = writeln!(text, "- `{command}` {}", escaped(&purpose));
@@ -92,6 +93,18 @@ fn insights(text: &mut String, log: &RunLog) {
             grid(&headings, &rows)
         );
     }
+}
+
+/// Where the work was done, if in several processes.
+fn ranks(text: &mut String, log: &RunLog) {
+    let rows = html::ranks::rows(log);
+    if rows.is_empty() {
+        return;
+    }
+    let headings: Vec<&str> = ["method"].into_iter().chain(html::ranks::COLUMNS).collect();
+    let rows: Vec<Vec<String>> =
+        rows.into_iter().map(|(_, name, cells)| named(&name, cells)).collect();
+    let _ = write!(text, "\n## Ranks\n\n{}\n{}\n", grid(&headings, &rows), html::ranks::CAPTION);
 }
 
 fn named(name: &str, cells: Vec<String>) -> Vec<String> {

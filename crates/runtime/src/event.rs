@@ -12,11 +12,13 @@
 mod adaptation;
 mod insight;
 mod privacy;
+mod ranks;
 mod score;
 
 pub use adaptation::{Adapted, Approach};
 pub use insight::{ClientSpectra, Detailed, Division, Errors, LayerSpectrum, Reliability, Spectra};
 pub use privacy::{NoiseSource, Place, Spent};
+pub use ranks::{RankWork, Ranks};
 pub use score::{Candidate, Evaluated, Guarded, PersonalScore, Score, finite};
 
 pub use formant_numerics::{Measures, Metric};
@@ -163,6 +165,8 @@ pub enum Event {
     Detailed(Detailed),
     /// Clients that joined when training was over have personal models.
     Adapted(Adapted),
+    /// Where the method's work was done, if the simulation ran in more than one process.
+    Ranks(Ranks),
     /// A method's models were written to `models/`, in a folder named by its label.
     ModelsKept {
         /// The method's label.

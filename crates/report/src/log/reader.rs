@@ -14,7 +14,7 @@ use super::{Activity, Failure, Finish, MethodLog, Models, RefusedUpload, RoundLo
 use crate::ReportError;
 
 /// The kinds of [`Event`] that are read as such. Any other is from a later Formant and skipped.
-const KINDS: [&str; 15] = [
+const KINDS: [&str; 16] = [
     "run_started",
     "method_started",
     "round_started",
@@ -27,6 +27,7 @@ const KINDS: [&str; 15] = [
     "spectra",
     "detailed",
     "adapted",
+    "ranks",
     "models_kept",
     "method_finished",
     "run_finished",
@@ -360,6 +361,10 @@ impl Reading {
                 newcomers.retain(|before| before.approach != adapted.approach);
                 newcomers.push(adapted);
             }
+            Event::Ranks(ranks) => {
+                let method = self.method(line, &ranks.method)?;
+                method.ranks = Some(ranks);
+            }
             Event::ModelsKept { method, personal, bytes, beyond_limit, .. } => {
                 let left_out = beyond_limit.unwrap_or(0);
                 self.method(line, &method)?.models = Some(Models { personal, bytes, left_out });
@@ -441,6 +446,7 @@ mod tests {
             Event::Spectra(_) => "spectra",
             Event::Detailed(_) => "detailed",
             Event::Adapted(_) => "adapted",
+            Event::Ranks(_) => "ranks",
             Event::ModelsKept { .. } => "models_kept",
             Event::Evaluated(_) => "evaluated",
             Event::MethodFinished { .. } => "method_finished",

@@ -112,11 +112,6 @@ impl<'p> Client<'p> {
         self.desk().with_served_model(round, (state, broadcast), &guarding, hand, look)
     }
 
-    /// The weight of its personal model in their mean.
-    pub fn weight(&self) -> f64 {
-        self.plan.federation.clients[self.id].train.len() as f64
-    }
-
     /// A model on the client's own samples, with its answers if that is wanted. A model that diverged while it
     /// was fine-tuned gets nothing right.
     pub fn tally(

@@ -11,13 +11,13 @@ pub mod client;
 mod global;
 mod mean;
 pub mod newcomer;
-mod threads;
+pub mod threads;
 
 pub use global::GlobalSet;
 pub use mean::MeanModel;
 pub use threads::Threads;
 
-use crate::event::{Phase, Span};
+use crate::event::{Phase, RankWork, Span};
 use crate::store::{Room, Stored};
 use crate::{Choice, PhaseRecord, RuntimeError};
 use formant_methods::Value;
@@ -81,6 +81,11 @@ pub trait Executor {
     /// Keeps what a checkpoint names until the next one; everything else that was made durable may go.
     /// Some of what is named is the server's.
     fn sweep(&mut self, named: &[Stored]);
+
+    /// Where the method's work was done, if that is more than one place; asked when it has ended.
+    fn places(&mut self) -> Vec<RankWork> {
+        Vec::new()
+    }
 }
 
 /// What reads the answers of a wave.

@@ -26,7 +26,7 @@ pub(crate) use shelf::StoredBest;
 pub(crate) use situation::Situation;
 
 use crate::checkpoint::{Checkpoint, Ended};
-use crate::event::{Event, Runtime};
+use crate::event::{Event, Ranks, Runtime};
 use crate::event_log::LogMark;
 use crate::executor::{Executor, Held, Start, Threads};
 use crate::files::{create_folder, lock};
@@ -278,6 +278,11 @@ impl Course<'_> {
         let (closed, seconds) = drive.situation.ready();
         let idle = drive.situation.idle();
         let best_round = drive.standing.as_ref().map(|standing| standing.round);
+        let ranks = drive.executor.places();
+        if !ranks.is_empty() {
+            let (method, seconds) = (self.method.label.clone(), clock.session_seconds());
+            recorder.record(&Event::Ranks(Ranks { method, seconds, ranks }))?;
+        }
         recorder.record(&Event::MethodFinished {
             method: self.method.label.clone(),
             rounds: end.round,
@@ -375,6 +380,10 @@ struct Clock<'a> {
 }
 
 impl Clock<'_> {
+    fn session_seconds(&self) -> f64 {
+        self.started.elapsed().as_secs_f64()
+    }
+
     fn method_seconds(&self) -> f64 {
         self.before.method_seconds + self.started.elapsed().as_secs_f64()
     }

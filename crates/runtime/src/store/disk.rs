@@ -10,6 +10,7 @@ use crate::files::faults::{Call, pass};
 use crate::files::{Synced, raw, write, write_by};
 use crate::sync::lock;
 use formant_methods::{MethodError, Value};
+use std::borrow::Cow;
 use std::collections::HashSet;
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
@@ -19,6 +20,10 @@ use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
 /// The file whose parts hold client states. Checkpoints of earlier versions name uploads in it too.
 const STATES: &str = "values.bin";
+
+/// The beginning of the names of such files where clients' states are in several processes, each with a file of its
+/// own.
+const SHARES: &str = "values-";
 
 /// The file whose parts hold uploads that wait at the server.
 const UPLOADS: &str = "uploads.bin";
@@ -43,7 +48,7 @@ pub struct Stored {
 pub(super) struct Disk {
     folder: PathBuf,
     /// The file that values share.
-    shared: &'static str,
+    shared: Cow<'static, str>,
     /// Beginnings of the names of values with files of their own.
     own: &'static [&'static str],
     inner: Mutex<Inner>,
@@ -59,14 +64,19 @@ struct Inner {
 }
 
 impl Disk {
-    /// For client states.
-    pub(super) fn of_clients(folder: &Path) -> Self {
-        Self { folder: folder.into(), shared: STATES, own: &[], inner: Mutex::default() }
+    /// For client states: of all clients, or of a share of them that has a number. Shares may have their files in one
+    /// folder.
+    pub(super) fn of_clients(folder: &Path, share: usize) -> Self {
+        let shared = match share {
+            0 => STATES.into(),
+            share => format!("{SHARES}{share}.bin").into(),
+        };
+        Self { folder: folder.into(), shared, own: &[], inner: Mutex::default() }
     }
 
     /// For what the server keeps.
     pub(super) fn of_server(folder: &Path) -> Self {
-        Self { folder: folder.into(), shared: UPLOADS, own: OWN, inner: Mutex::default() }
+        Self { folder: folder.into(), shared: UPLOADS.into(), own: OWN, inner: Mutex::default() }
     }
 
     pub(super) fn folder(&self) -> &Path {
@@ -76,17 +86,34 @@ impl Disk {
     /// Writes a value into a part of the shared file that nothing else uses. Not synced: a
     /// checksum guards every value, and the manifest is synced.
     pub(super) fn write(&self, value: &Value) -> Result<Stored, RuntimeError> {
-        let offset = lock(&self.inner).slots.take(value.encoded_len()? as u64);
-        let path = self.folder.join(self.shared);
+        self.write_part(value.encoded_len()? as u64, |file| encode(value, file))
+    }
+
+    /// The same for what is encoded already.
+    pub(super) fn write_encoded(&self, bytes: &[u8]) -> Result<Stored, RuntimeError> {
+        let length = bytes.len() as u64;
+        self.write_part(length, |file| match file.write_all(bytes) {
+            Ok(()) => Ok((length, xxh3_64(bytes))),
+            Err(error) => Err(Unwritten::File(error)),
+        })
+    }
+
+    fn write_part(
+        &self,
+        length: u64,
+        fill: impl FnOnce(&mut File) -> Result<(u64, u64), Unwritten>,
+    ) -> Result<Stored, RuntimeError> {
+        let offset = lock(&self.inner).slots.take(length);
+        let path = self.folder.join(&*self.shared);
         let fail = |source| RuntimeError::file("write", &path, source);
         // Opened each time, which is cheap: a folder that has gone is noticed.
         let mut options = OpenOptions::new();
         options.write(true).create(true).truncate(false);
         let mut file = raw::open(&options, &path).map_err(fail)?;
         file.seek(SeekFrom::Start(offset)).map_err(fail)?;
-        let (bytes, hash) = encode(value, &mut file).map_err(|error| error.told(&path))?;
+        let (bytes, hash) = fill(&mut file).map_err(|error| error.told(&path))?;
         pass(Call::Write, &path).map_err(fail)?;
-        Ok(Stored { file: self.shared.into(), offset, bytes, hash })
+        Ok(Stored { file: self.shared.to_string(), offset, bytes, hash })
     }
 
     /// Writes a value into a file of its own.
@@ -160,11 +187,11 @@ impl Disk {
         let end = inner.slots.end();
         // Best effort: a file too many or too long costs space, not correctness.
         if end > 0 {
-            let file = OpenOptions::new().write(true).open(self.folder.join(self.shared));
+            let file = OpenOptions::new().write(true).open(self.folder.join(&*self.shared));
             let _ = file.and_then(|file| {
                 let length = file.metadata()?.len();
                 if length > end {
-                    raw::set_len(&file, &self.folder.join(self.shared), end)
+                    raw::set_len(&file, &self.folder.join(&*self.shared), end)
                 } else {
                     Ok(())
                 }
@@ -174,6 +201,9 @@ impl Disk {
             let name = entry.file_name();
             let Some(name) = name.to_str() else { continue };
             let ours = self.own.iter().any(|own| name.starts_with(own));
+            // Shares that there are no longer. One that is there has nothing but what is named: this is called when
+            // all is durable.
+            let ours = ours || self.shared == STATES && name.starts_with(SHARES);
             if ours && !inner.named.contains(name) || name == self.shared && end == 0 {
                 let _ = raw::remove_file(&entry.path());
             }

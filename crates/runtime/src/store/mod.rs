@@ -12,6 +12,7 @@
 
 mod background;
 mod disk;
+mod proxy;
 mod room;
 mod server;
 mod slots;
@@ -21,6 +22,7 @@ mod uploads;
 
 pub(crate) use background::Background;
 pub use disk::Stored;
+pub use proxy::Proxy;
 pub use room::Room;
 pub(crate) use server::ServerStore;
 pub(crate) use uploads::{Kept, Sender, Uploads};
@@ -116,9 +118,20 @@ impl Queue {
 }
 
 impl<'m> ClientStore<'m> {
-    /// An empty store over a folder, which must exist.
+    /// An empty store over a folder, which must exist, for all clients.
+    #[cfg(test)]
     pub(crate) fn new(folder: &Path, room: Arc<Room>, method: &'m dyn ErasedMethod) -> Self {
-        let disk = Arc::new(Disk::of_clients(folder));
+        Self::of_share(folder, 0, room, method)
+    }
+
+    /// The same for a share of the clients.
+    pub(crate) fn of_share(
+        folder: &Path,
+        share: usize,
+        room: Arc<Room>,
+        method: &'m dyn ErasedMethod,
+    ) -> Self {
+        let disk = Arc::new(Disk::of_clients(folder, share));
         let early = Uploads::new(method, disk.clone(), room.clone());
         let inner = Inner {
             states: HashMap::new(),

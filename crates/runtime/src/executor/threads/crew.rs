@@ -2,13 +2,17 @@
 
 use crate::executor::global::PART;
 use crate::{Hand, RunPlan, RuntimeError};
+use core::time::Duration;
 use formant_data::Federation;
 use formant_numerics::EVALUATION_BATCH;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::Instant;
 
 /// All workers of a run, allocated once.
 pub(super) struct Crew {
     hands: Vec<Hand>,
+    /// Nanoseconds in which a worker had a job.
+    busy: AtomicU64,
 }
 
 impl Crew {
@@ -23,7 +27,20 @@ impl Crew {
         let parts = plan.scored_globally().div_ceil(PART);
         let jobs = clients.len().max(newcomers.clients.len()).max(parts);
         let threads = plan.threads.clamp(1, jobs.max(1));
-        Self { hands: (0..threads).map(|_| Hand::new(&*plan.engine, largest)).collect() }
+        Self::of((0..threads).map(|_| Hand::new(&*plan.engine, largest)).collect())
+    }
+
+    fn of(hands: Vec<Hand>) -> Self {
+        Self { hands, busy: AtomicU64::new(0) }
+    }
+
+    pub(super) fn workers(&self) -> usize {
+        self.hands.len()
+    }
+
+    /// How long workers have had jobs, added up.
+    pub(super) fn busy(&self) -> Duration {
+        Duration::from_nanos(self.busy.load(Ordering::Relaxed))
     }
 
     /// Does `work` for every job, in parallel; results come back in the order of `jobs`. Jobs are
@@ -49,13 +66,15 @@ impl Crew {
             let hands = self.hands.iter_mut().take(jobs.len());
             let busy: Vec<_> = hands
                 .map(|hand| {
-                    let (next, work) = (&next, &work);
+                    let (next, work, busy) = (&next, &work, &self.busy);
                     scope.spawn(move || {
                         let mut done = Vec::new();
                         loop {
                             let index = next.fetch_add(1, Ordering::Relaxed);
                             let Some(job) = jobs.get(index) else { return done };
+                            let begun = Instant::now();
                             let result = work(job, hand);
+                            busy.fetch_add(begun.elapsed().as_nanos() as u64, Ordering::Relaxed);
                             // A failure of the machinery (not of a client) ends the run soon.
                             if result.is_err() {
                                 next.store(jobs.len(), Ordering::Relaxed);
@@ -90,7 +109,7 @@ mod tests {
     fn crew_of(workers: usize) -> Crew {
         let network = NetworkSpec::named("logistic").build(Shape::new(1, 1, 1), 2).unwrap();
         let engine = Cpu::new(network);
-        Crew { hands: (0..workers).map(|_| Hand::new(&engine, 1)).collect() }
+        Crew::of((0..workers).map(|_| Hand::new(&engine, 1)).collect())
     }
 
     #[test]

@@ -3,26 +3,24 @@
 mod crew;
 mod inbox;
 mod order;
+mod share;
 mod turns;
 
 use super::client::Client;
-use super::newcomer::Newcomer;
 use super::{
     Adaptation, Adapting, Answer, Executor, GlobalSet, Held, JobRecord, Look, MeanModel, OwnScores,
-    PersonalScores, Start, Step, Take, Wave, Written,
+    PersonalScores, Start, Step, Take, Wave,
 };
 use crate::store::{Background, ClientStore, Sender, Stored};
-use crate::sync::lock;
 use crate::{Hand, RunPlan, RuntimeError};
 use crew::Crew;
 use formant_methods::Value;
 use formant_numerics::{Confusion, Model, Pulse, Tally};
 use inbox::{End, Inbox};
 use order::training_order;
-use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
+pub use share::{Found, See, SeeState, Seen, Share};
+use std::sync::Arc;
 use std::thread::Scope;
-use turns::Turns;
 
 /// Clients on threads of this process. The thread count decides only who computes what first.
 pub struct Threads<'s, 'p> {
@@ -36,6 +34,7 @@ pub struct Threads<'s, 'p> {
 /// The method under way.
 struct Method<'s, 'p> {
     index: usize,
+    clients: Arc<[usize]>,
     store: Arc<ClientStore<'p>>,
     _background: Background<'s, 'p>,
 }
@@ -69,8 +68,9 @@ impl<'s, 'p> Threads<'s, 'p> {
         Ok((&mut self.crew, work))
     }
 
-    fn clients(&self) -> Vec<usize> {
-        (0..self.plan.federation.clients.len()).collect()
+    /// Whose states are here.
+    fn clients(&self) -> Arc<[usize]> {
+        self.method.as_ref().map_or_else(|| [].into(), |method| method.clients.clone())
     }
 }
 
@@ -132,27 +132,16 @@ impl<'p> Work<'_, 'p> {
     }
 }
 
-/// Adds the answers of a tally to others.
-fn add(sum: Option<&mut Confusion>, tally: &Tally) {
-    if let (Some(sum), Some(own)) = (sum, tally.confusion()) {
+/// Adds answers to others.
+fn add(sum: Option<&mut Confusion>, own: Option<&Confusion>) {
+    if let (Some(sum), Some(own)) = (sum, own) {
         sum.add(own);
     }
 }
 
 impl Executor for Threads<'_, '_> {
     fn begin(&mut self, start: &Start<'_>) -> Result<(), RuntimeError> {
-        self.end();
-        let method = &*self.plan.methods[start.method].method;
-        let store = Arc::new(ClientStore::new(start.folder, start.room.clone(), method));
-        store.sweep(start.named);
-        for (client, stored) in start.held.clients.iter().enumerate() {
-            if let Some(stored) = stored {
-                store.adopt(client, stored.clone());
-            }
-        }
-        store.adopt_sent(start.held.sent.clone());
-        let background = store.in_background(self.scope);
-        self.method = Some(Method { index: start.method, store, _background: background });
+        self.begin_share(start, Share::whole(self.plan));
         Ok(())
     }
 
@@ -200,50 +189,24 @@ impl Executor for Threads<'_, '_> {
     }
 
     fn score_personal(&mut self, looked: &Look<'_>) -> Result<PersonalScores, RuntimeError> {
-        let clients = self.clients();
-        let (crew, work) = self.at_work()?;
-        let sums = (looked.mean || looked.answers).then(|| {
-            let mean = looked.mean.then(|| MeanModel::of(work.init));
-            Turns::new((mean, looked.answers.then(Confusion::default)))
-        });
-        let written = Mutex::new(Written::default());
-        let _ahead = work.store.read_ahead(&clients);
-        let found = crew.run(&clients, |id, hand| {
-            let turn = sums.as_ref().map(|sums| sums.turn(*id));
-            let client = work.client(*id, looked.pulse);
-            let state = work.take_state(*id)?;
-            let (round, got) = (looked.round, looked.broadcast);
-            let found =
-                client.with_personal_model(round, &state, got, hand, |served, hand| {
-                    let model = served.model;
-                    let tally = client.tally(model, looked.answers, hand)?;
-                    if let Some(turn) = turn {
-                        turn.take(|(mean, answers)| {
-                            if let (Some(mean), Some(model)) = (mean, model) {
-                                mean.add(client.weight(), model);
-                            }
-                            add(answers.as_mut(), &tally);
-                        });
-                    }
-                    if let (Some(folder), Some(model)) = (looked.folder, model)
-                        && let Some(bytes) = client.write_model(round, model, folder)?
-                    {
-                        lock(&written).add(bytes);
-                    }
-                    let trained = served.trained.filter(|_| *id < looked.models).cloned();
-                    Ok::<_, RuntimeError>((client.figures(&tally), trained, served.choice))
-                })??;
-            work.store.give_back(*id, state, false)?;
-            Ok(found)
-        })?;
-        let (mut clients, mut models, mut choices) = (Vec::new(), BTreeMap::new(), Vec::new());
-        for (id, (figures, model, choice)) in found.into_iter().enumerate() {
+        let mut mean = looked.mean.then(|| MeanModel::of(&self.init));
+        let mut answers = looked.answers.then(Confusion::default);
+        let plan = self.plan;
+        let mut see = |seen: Seen<'_>| {
+            if let (Some(mean), Some(model)) = (&mut mean, seen.model) {
+                mean.add(plan.weight(seen.client), model);
+            }
+            add(answers.as_mut(), seen.answers);
+            Ok(())
+        };
+        let sees = looked.mean || looked.answers;
+        let found = self.look(looked, sees.then_some(&mut see))?;
+        let (mut clients, mut choices) = (Vec::new(), Vec::new());
+        for (figures, choice) in found.clients {
             clients.push(figures);
-            models.extend(model.map(|model| (id, model)));
             choices.push(choice);
         }
-        let (mean, answers) = sums.map_or((None, None), Turns::into_inner);
-        let (mean, written) = (mean.map(MeanModel::finish), *lock(&written));
+        let (mean, written, models) = (mean.map(MeanModel::finish), found.written, found.models);
         Ok(PersonalScores { clients, mean, written, answers, models, choices })
     }
 
@@ -253,19 +216,13 @@ impl Executor for Threads<'_, '_> {
         answers: bool,
         pulse: Pulse<'_>,
     ) -> Result<OwnScores, RuntimeError> {
-        let clients = self.clients();
-        let (crew, work) = self.at_work()?;
-        let sum = answers.then(|| Turns::new(Some(Confusion::default())));
-        let clients = crew.run(&clients, |id, hand| {
-            let turn = sum.as_ref().map(|sum| sum.turn(*id));
-            let client = work.client(*id, pulse);
-            let tally = client.tally(Some(model), answers, hand)?;
-            if let Some(turn) = turn {
-                turn.take(|answers| add(answers.as_mut(), &tally));
-            }
-            Ok(client.figures(&tally))
-        })?;
-        Ok(OwnScores { clients, answers: sum.and_then(Turns::into_inner) })
+        let mut sum = answers.then(Confusion::default);
+        let mut see = |seen: Seen<'_>| {
+            add(sum.as_mut(), seen.answers);
+            Ok(())
+        };
+        let clients = self.look_own(model, answers.then_some(&mut see), pulse)?;
+        Ok(OwnScores { clients, answers: sum })
     }
 
     fn score_global(
@@ -274,36 +231,20 @@ impl Executor for Threads<'_, '_> {
         answers: bool,
         pulse: Pulse<'_>,
     ) -> Result<Tally, RuntimeError> {
-        let set = GlobalSet::of(self.plan);
-        let parts: Vec<usize> = (0..set.parts()).collect();
-        let score =
-            |part: &usize, hand: &mut Hand| set.score_part(*part, model, answers, hand, pulse);
-        Ok(GlobalSet::total(self.crew.run(&parts, score)?))
+        let parts: Vec<usize> = (0..GlobalSet::of(self.plan).parts()).collect();
+        Ok(GlobalSet::total(self.score_parts(&parts, model, answers, pulse)?))
     }
 
     fn adapt(&mut self, asked: &Adapting<'_>) -> Result<Vec<Adaptation>, RuntimeError> {
-        let plan = self.plan;
-        let places: Vec<usize> = (0..plan.federation.newcomers.clients.len()).collect();
-        self.crew.run(&places, |place, hand| {
-            let adaptation = Newcomer::new(plan, asked.method, *place).adapt(asked, hand)?;
-            (asked.done)();
-            Ok(adaptation)
-        })
+        let places: Vec<usize> = (0..self.plan.federation.newcomers.clients.len()).collect();
+        self.adapt_some(&places, asked)
     }
 
     fn each_state(&mut self, see: &mut dyn FnMut(&[u8])) -> Result<(), RuntimeError> {
-        let clients = self.clients();
-        let (_, work) = self.at_work()?;
-        let _ahead = work.store.read_ahead(&clients);
-        let mut bytes = Vec::new();
-        for client in clients {
-            let state = work.take_state(client)?;
-            bytes.clear();
-            state.encode_to(&mut bytes)?;
-            see(&bytes);
-            work.store.give_back(client, state, false)?;
-        }
-        Ok(())
+        self.each_state_of(&mut |_, state| {
+            see(state);
+            Ok(())
+        })
     }
 
     fn persist(&mut self) -> Result<Held, RuntimeError> {

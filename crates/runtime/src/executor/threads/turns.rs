@@ -1,7 +1,7 @@
 //! Work that must happen in the order of the jobs, done by whichever worker has the job.
 
 use crate::sync::{lock, wait};
-use std::sync::{Condvar, Mutex, PoisonError};
+use std::sync::{Condvar, Mutex};
 
 /// Something that jobs change one after the other, whenever they get there.
 pub(super) struct Turns<T> {
@@ -26,8 +26,10 @@ impl<T> Turns<T> {
         Turn { turns: self, index, taken: false }
     }
 
+    #[cfg(test)]
     pub(super) fn into_inner(self) -> T {
-        self.inner.into_inner().unwrap_or_else(PoisonError::into_inner).value
+        let inner = self.inner.into_inner();
+        inner.unwrap_or_else(std::sync::PoisonError::into_inner).value
     }
 }
 
@@ -41,18 +43,20 @@ pub(super) struct Turn<'t, T> {
 impl<T> Turn<'_, T> {
     /// Waits for the turn and takes it; does nothing if it never comes, because then the job that
     /// broke the order fails the whole.
-    pub(super) fn take(mut self, change: impl FnOnce(&mut T)) {
+    pub(super) fn take<R>(mut self, change: impl FnOnce(&mut T) -> R) -> Option<R> {
         let mut inner = lock(&self.turns.inner);
         while inner.next != self.index && !inner.broken {
             inner = wait(&self.turns.moved, inner);
         }
-        if !inner.broken {
-            change(&mut inner.value);
+        let done = (!inner.broken).then(|| {
+            let done = change(&mut inner.value);
             inner.next += 1;
-        }
+            done
+        });
         self.taken = true;
         drop(inner);
         self.turns.moved.notify_all();
+        done
     }
 }
 

@@ -1,0 +1,98 @@
+//! What a run comes to does not depend on the number of ranks.
+
+use crate::party::zoo;
+use crate::terminal::{Terminal, events, fate};
+
+#[test]
+fn two_three_and_eight_ranks_give_the_bits_of_one_process() {
+    let terminal = Terminal::new();
+    terminal.write("zoo.toml", &zoo(&terminal));
+    terminal.succeed(&["run", "zoo.toml", "--quiet", "--out", "alone"]);
+    let alone = fate(&terminal.path("alone"));
+    assert!(alone.0.len() > 12);
+    for (ranks, threads) in [(2, "2"), (3, "1"), (8, "1")] {
+        let out = format!("of-{ranks}");
+        let args = ["run", "zoo.toml", "--threads", threads, "--out", &out];
+        let answer = terminal.together(ranks, &args);
+        assert_eq!(fate(&terminal.path(&out)), alone, "{ranks} ranks");
+        assert!(answer.stderr.contains(&format!("{ranks} ranks on one host")), "{answer:?}");
+        let places = events(&terminal.path(&out)).into_iter().rfind(|e| e["event"] == "ranks");
+        let places = places.unwrap();
+        let clients = places["ranks"].as_array().unwrap().iter();
+        assert_eq!(clients.clone().count(), ranks);
+        assert_eq!(clients.map(|rank| rank["clients"].as_u64().unwrap()).sum::<u64>(), 6);
+    }
+    // The tables are the same but for times.
+    let table = |folder: &str| terminal.succeed(&["report", folder, "--json"]).stdout;
+    let first = |text: String| text.lines().take(3).collect::<Vec<_>>().join("\n");
+    assert_eq!(first(table("of-3")), first(table("alone")));
+}
+
+#[test]
+fn a_party_of_one_is_a_run_like_any_other() {
+    let terminal = Terminal::with_tiny();
+    terminal.succeed(&["run", "tiny.toml", "--quiet", "--out", "alone"]);
+    terminal.together(1, &["run", "tiny.toml", "--quiet", "--out", "one"]);
+    assert_eq!(fate(&terminal.path("one")), fate(&terminal.path("alone")));
+}
+
+#[test]
+fn ranks_that_do_not_see_the_run_folder_keep_states_on_a_disk_of_their_own() {
+    let terminal = Terminal::new();
+    terminal.write("zoo.toml", &zoo(&terminal));
+    terminal.succeed(&["run", "zoo.toml", "--quiet", "--out", "alone"]);
+    let alone = fate(&terminal.path("alone"));
+    // Rank 0 has a folder that others cannot see: the name leads elsewhere from where they stand.
+    for place in ["here", "there"] {
+        std::fs::create_dir(terminal.path(place)).unwrap();
+        std::fs::copy(terminal.path("zoo.toml"), terminal.path(place).join("zoo.toml")).unwrap();
+    }
+    let formant = env!("CARGO_BIN_EXE_formant");
+    let hidden = terminal.path("hidden");
+    let run = |resume: bool| {
+        let mut args = vec![formant, "run"];
+        let folder: &[&str] = if resume {
+            &["--resume", "run", "--set", "rounds=5"]
+        } else {
+            &["zoo.toml", "--out", "run"]
+        };
+        args.extend(folder);
+        args.extend(["--threads", "1"]);
+        // A mount namespace in which the run folder is an empty one.
+        let script = format!(
+            "mkdir -p {0} && mount -t tmpfs none {1} && exec {2}",
+            hidden.display(),
+            terminal.path("here").display(),
+            args.join(" "),
+        );
+        let script: &'static str = Box::leak(script.into_boxed_str());
+        let blind = vec!["unshare", "--mount", "sh", "-c", script];
+        let mut command = terminal.mpirun(&[(1, args), (2, blind)]);
+        command.current_dir(terminal.path("here"));
+        terminal.answer(command)
+    };
+    if !unshares() {
+        eprintln!("LEFT OUT: no mount namespaces here");
+        return;
+    }
+    let answer = run(false);
+    assert_eq!(answer.code, Some(0), "{answer:?}");
+    assert!(answer.stderr.contains("does not see"), "{answer:?}");
+    assert_eq!(fate(&terminal.path("here").join("run")), alone);
+    // What they held is in the run folder now, and they begin with nothing.
+    let answer = run(true);
+    assert_eq!(answer.code, Some(0), "{answer:?}");
+    terminal.succeed(&["run", "--resume", "alone", "--set", "rounds=5", "--quiet"]);
+    assert_eq!(fate(&terminal.path("here").join("run")), fate(&terminal.path("alone")));
+}
+
+fn unshares() -> bool {
+    let mut probe = std::process::Command::new("unshare");
+    probe.args([
+        "--mount",
+        "sh",
+        "-c",
+        "mkdir -p /tmp/formant-probe && mount -t tmpfs none /tmp/formant-probe",
+    ]);
+    probe.output().is_ok_and(|output| output.status.success())
+}

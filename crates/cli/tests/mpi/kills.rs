@@ -1,0 +1,103 @@
+//! Ranks that are killed, and the run that goes on with another number of them.
+
+use crate::party::{ranks_of, zoo};
+use crate::terminal::{Terminal, events, fate};
+use std::process::{Child, Command, Stdio};
+
+/// Keyed by nothing but the try: the same kills in every run of the test.
+fn draw(n: u64) -> u64 {
+    let mut x = n.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ (n << 31);
+    x ^= x >> 30;
+    x.wrapping_mul(0xBF58_476D_1CE4_E5B9) >> 33
+}
+
+fn start(mut command: Command) -> Child {
+    command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+}
+
+/// Kills one rank at random again and again, each time when some more lines have been logged, and goes on with
+/// another number of ranks.
+fn kill_and_go_on(kills: u64) {
+    let terminal = Terminal::new();
+    // Long enough to be caught in the middle so often.
+    let text = zoo(&terminal).replace("rounds = 3", &format!("rounds = {}", 4 + kills / 2));
+    terminal.write("zoo.toml", &text);
+    terminal.succeed(&["run", "zoo.toml", "--quiet", "--out", "alone"]);
+    let out = terminal.path("run");
+    let mut done = 0;
+    for n in 0..kills {
+        let ranks = 2 + (draw(n) % 4) as usize;
+        let resumed = out.join("checkpoint.json").exists();
+        let args: &[&str] = if resumed {
+            &["run", "--resume", "run", "--threads", "1"]
+        } else {
+            &["run", "zoo.toml", "--threads", "1", "--out", "run"]
+        };
+        if !resumed {
+            // What was begun before its first checkpoint is begun again.
+            let _ = std::fs::remove_dir_all(&out);
+        }
+        let before = events(&out).len();
+        let mut party = start(terminal.party(ranks, args));
+        let wanted = before + 2 + (draw(n + 1_000) % 40) as usize;
+        while events(&out).len() < wanted && party.try_wait().unwrap().is_none() {
+            std::thread::yield_now();
+        }
+        let ids = ranks_of(&party);
+        let victim = (draw(n + 2_000) % ranks as u64) as usize;
+        let Some(id) = ids.get(victim) else {
+            assert!(party.wait().unwrap().success(), "nobody has killed anybody");
+            break;
+        };
+        Command::new("kill").args(["-9", &id.to_string()]).status().unwrap();
+        let output = party.wait_with_output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        if !output.status.success() {
+            done += 1;
+            assert!(said.contains(&format!("rank {victim}")), "kill {n}: {said}");
+            assert!(said.contains("run --resume"), "kill {n}: {said}");
+        }
+    }
+    assert!(done > kills / 2, "{done} of {kills} kills came in time");
+    if out.join("checkpoint.json").exists() {
+        terminal.together(3, &["run", "--resume", "run", "--threads", "1"]);
+    } else {
+        let _ = std::fs::remove_dir_all(&out);
+        terminal.together(3, &["run", "zoo.toml", "--threads", "1", "--out", "run"]);
+    }
+    assert_eq!(fate(&out), fate(&terminal.path("alone")), "after {done} kills");
+    println!("{done} kills");
+}
+
+#[test]
+fn a_killed_rank_ends_the_job_and_it_goes_on_with_any_number_of_ranks() {
+    let kills = std::env::var("FORMANT_KILLS").ok().and_then(|kills| kills.parse().ok());
+    kill_and_go_on(kills.unwrap_or(5));
+}
+
+#[test]
+fn a_party_that_is_interrupted_goes_on_with_another_number_of_ranks() {
+    let terminal = Terminal::new();
+    let text = zoo(&terminal).replace("rounds = 3", "rounds = 6");
+    terminal.write("zoo.toml", &text);
+    terminal.succeed(&["run", "zoo.toml", "--quiet", "--out", "alone"]);
+    let out = terminal.path("run");
+    let mut party =
+        start(terminal.party(3, &["run", "zoo.toml", "--threads", "1", "--out", "run"]));
+    while events(&out).len() < 30 {
+        assert!(party.try_wait().unwrap().is_none(), "it ended before it could be caught");
+        std::thread::yield_now();
+    }
+    // What a scheduler does before the time is over: rank 0 hears it.
+    let rank_0 = ranks_of(&party)[0];
+    Command::new("kill").args(["-TERM", &rank_0.to_string()]).status().unwrap();
+    let output = party.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(!output.status.success(), "{said}");
+    assert!(said.contains("run --resume"), "{said}");
+    let half = fate(&out).0.len();
+    let whole = fate(&terminal.path("alone")).0.len();
+    assert!(half < whole, "it was interrupted");
+    terminal.together(2, &["run", "--resume", "run", "--threads", "1"]);
+    assert_eq!(fate(&out), fate(&terminal.path("alone")));
+}

@@ -1,0 +1,60 @@
+//! Ranks that are threads of one process, for tests.
+
+use crate::fabric::{Arrived, Fabric, Frame, To};
+use std::sync::mpsc::{Receiver, Sender, channel};
+
+/// One rank's end of channels to all others.
+pub struct Mesh {
+    rank: usize,
+    to: Vec<Sender<(usize, Frame)>>,
+    arrived: Receiver<(usize, Frame)>,
+}
+
+impl Mesh {
+    /// So many ranks.
+    pub fn of(size: usize) -> Vec<Self> {
+        let (senders, receivers): (Vec<_>, Vec<_>) = (0..size).map(|_| channel()).unzip();
+        let end = |(rank, arrived)| Self { rank, to: senders.clone(), arrived };
+        receivers.into_iter().enumerate().map(end).collect()
+    }
+
+    fn send(&self, to: usize, frame: &Frame) -> Result<(), String> {
+        let sent = self.to[to].send((self.rank, frame.clone()));
+        sent.map_err(|_| format!("rank {to} is gone"))
+    }
+}
+
+impl Fabric for Mesh {
+    fn rank(&self) -> usize {
+        self.rank
+    }
+
+    fn size(&self) -> usize {
+        self.to.len()
+    }
+
+    fn host(&self) -> String {
+        "this process".into()
+    }
+
+    fn exchange(
+        &mut self,
+        frames: &[(To, Frame)],
+        arrived: &mut Arrived<'_>,
+    ) -> Result<bool, String> {
+        let mut moved = !frames.is_empty();
+        for (to, frame) in frames {
+            match *to {
+                To::One(to) => self.send(to, frame)?,
+                To::All => (1..self.size()).try_for_each(|to| self.send(to, frame))?,
+            }
+        }
+        while let Ok((from, frame)) = self.arrived.try_recv() {
+            moved = true;
+            arrived(from, Frame::try_unwrap(frame).unwrap_or_else(|frame| frame.to_vec()));
+        }
+        Ok(moved)
+    }
+
+    fn abort(&mut self) {}
+}

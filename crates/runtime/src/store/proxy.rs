@@ -1,0 +1,38 @@
+//! States that are written by another process than the one that holds them.
+
+use super::{Disk, Stored};
+use crate::RuntimeError;
+use std::path::Path;
+
+/// The file of a share's states, for a process that writes it in place of the one that has the share: that one does not
+/// see the folder.
+pub struct Proxy {
+    disk: Disk,
+}
+
+impl Proxy {
+    /// For the share with a number, in a folder that exists.
+    pub fn new(folder: &Path, share: usize) -> Self {
+        Self { disk: Disk::of_clients(folder, share) }
+    }
+
+    /// Writes a value that is encoded already.
+    pub fn write(&self, bytes: &[u8]) -> Result<Stored, RuntimeError> {
+        self.disk.write_encoded(bytes)
+    }
+
+    /// Reads and verifies a value, of this share or of another one.
+    pub fn read(&self, stored: &Stored) -> Result<Vec<u8>, RuntimeError> {
+        self.disk.read(stored)
+    }
+
+    /// Gives up a value that only the last checkpoint may still need.
+    pub fn release(&self, stored: &Stored) {
+        self.disk.release(stored);
+    }
+
+    /// Gives up everything but what a checkpoint names.
+    pub fn sweep(&self, named: &[Stored]) {
+        self.disk.sweep(named);
+    }
+}
