@@ -133,6 +133,7 @@ Examples:
   formant run --seeds 5                     five seeds, mean ± deviation, who is ahead
   formant run --json --quiet > result.json
   formant run --resume runs/quickstart-20260101-120000
+  mpirun -n 16 formant run experiment.toml  one run in many processes (built with --features mpi)
   formant run --resume runs/mine --set rounds=60        a finished run, with more rounds
   formant run --resume runs/mine --add-method ditto     a finished run, with another method")]
 pub(crate) struct RunArgs {

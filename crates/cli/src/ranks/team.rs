@@ -133,8 +133,7 @@ hint: start them with the launcher of the MPI library that this binary was built
     pub(crate) fn warn(&self, run_dir: &Path) {
         if self.party.as_ref().is_some_and(|party| party.spots.len() > 1) {
             note!(
-                "note: MPI ends the job when a rank is lost; this goes on from the last checkpoint, with any number of ranks:
-      mpirun ... {} run --resume {}",
+                "note: MPI ends the job when a rank is lost; `{} run --resume {}` goes on from the last checkpoint, with any number of ranks",
                 program::name(),
                 pasteable(run_dir)
             );
