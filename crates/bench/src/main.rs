@@ -5,6 +5,7 @@
 
 mod augment;
 mod client;
+mod crowd;
 mod layers;
 mod sgemm;
 mod spectral;
@@ -31,6 +32,8 @@ enum Measurement {
     Spectral(spectral::Args),
     /// Where the time of a step goes, layer by layer
     Layers(layers::Args),
+    /// A server and many clients: rounds, bytes, memory and latencies over real sockets
+    Crowd(crowd::Args),
     /// Products of large square matrices: the crate `gemm` and our own
     Sgemm(sgemm::Args),
 }
@@ -41,6 +44,7 @@ fn main() -> ExitCode {
         Measurement::Augment(args) => augment::measure(&args),
         Measurement::Spectral(args) => spectral::measure(&args),
         Measurement::Layers(args) => layers::measure(&args),
+        Measurement::Crowd(args) => crowd::measure(&args),
         Measurement::Sgemm(args) => sgemm::measure(&args),
     };
     match outcome {
