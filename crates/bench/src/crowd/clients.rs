@@ -120,7 +120,7 @@ impl Shared {
             known.keepers += usize::from(is_wanted);
             is_wanted
         };
-        self.known.send_if_modified(is_wanted).then_some(Keeper(self))
+        self.known.send_if_modified(is_wanted).then(|| Keeper(self))
     }
 
     /// Makes the uploads of a round, of which every client sends one.

@@ -75,9 +75,3 @@ pub(crate) fn measure(args: &Args) -> anyhow::Result<Value> {
     );
     Ok(if args.json { serde_json::to_value(&report)? } else { Value::String(report.text()) })
 }
-
-/// What a child process reports, if it ends well.
-fn outcome(code: Option<i32>, name: &str) -> anyhow::Result<()> {
-    ensure!(code == Some(0), "the process of the {name} has failed ({code:?})");
-    Ok(())
-}

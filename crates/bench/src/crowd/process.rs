@@ -1,16 +1,16 @@
 //! The processes of a measurement: they are started, told to begin and listened to, and the server's
 //! memory and processor time are read.
 
-use super::clients::Notes;
 use super::experiment::Plan;
 use super::report::{Moment, Report};
 use super::server::Said;
-use super::{certificates, outcome};
-use anyhow::{Context as _, bail};
+use super::certificates;
+use anyhow::{Context as _, bail, ensure};
 use serde::{Deserialize, Serialize};
-use std::io::{BufRead as _, BufReader, Lines, Write as _};
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{self, Sender};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 /// What a process takes of its machine.
@@ -60,15 +60,18 @@ pub(crate) fn reset_peak() -> anyhow::Result<()> {
     std::fs::write("/proc/self/clear_refs", "5").context(LINUX)
 }
 
+/// A line of a process, by its place; none when it has ended.
+type Line = (usize, Option<String>);
+
 /// A process that was started here, and ends with this.
 struct Started {
     child: Child,
     name: String,
-    said: Lines<BufReader<ChildStdout>>,
 }
 
 impl Started {
-    fn new(name: String, args: &[String]) -> anyhow::Result<Self> {
+    /// Starts a process, which is heard under its place.
+    fn new(name: &str, args: &[String], (place, lines): (usize, &Sender<Line>)) -> anyhow::Result<Self> {
         let own = std::env::current_exe().context("cannot find the own program")?;
         let mut child = Command::new(own)
             .arg("crowd")
@@ -78,18 +81,24 @@ impl Started {
             .spawn()
             .with_context(|| format!("cannot start the process of the {name}"))?;
         let said = child.stdout.take().context("a process without output")?;
-        Ok(Self { child, name, said: BufReader::new(said).lines() })
+        let lines = lines.clone();
+        std::thread::spawn(move || {
+            for line in BufReader::new(said).lines().map_while(Result::ok) {
+                let _ = lines.send((place, Some(line)));
+            }
+            let _ = lines.send((place, None));
+        });
+        Ok(Self { child, name: name.into() })
     }
 
-    fn next(&mut self) -> anyhow::Result<String> {
-        match self.said.next() {
-            Some(line) => Ok(line?),
-            None => bail!("the process of the {} has ended early", self.name),
-        }
+    fn usage(&self) -> anyhow::Result<Usage> {
+        Usage::of(&self.child.id().to_string())
     }
 
     fn end(mut self) -> anyhow::Result<()> {
-        outcome(self.child.wait()?.code(), &self.name)
+        let code = self.child.wait()?.code();
+        ensure!(code == Some(0), "the process of the {} has failed ({code:?})", self.name);
+        Ok(())
     }
 }
 
@@ -101,9 +110,11 @@ impl Drop for Started {
     }
 }
 
-fn heard(server: &mut Started) -> anyhow::Result<Said> {
-    let line = server.next()?;
-    serde_json::from_str(&line).with_context(|| format!("the server says {line}"))
+/// The place of the server's process.
+const SERVER: usize = usize::MAX;
+
+fn read(line: &str) -> anyhow::Result<Said> {
+    serde_json::from_str(line).with_context(|| format!("the server says {line}"))
 }
 
 /// Measures, from the certificates to the end of the run.
@@ -116,11 +127,15 @@ pub(crate) fn measure(plan: &Plan, folder: &Path) -> anyhow::Result<Report> {
         // A run of an earlier measurement is over.
         std::fs::remove_dir_all(&state)?;
     }
+    let (lines, heard) = mpsc::channel::<Line>();
+    let next = || -> anyhow::Result<(usize, String)> {
+        let (place, line) = heard.recv().context("nobody says anything any more")?;
+        Ok((place, line.context("a process has ended before the run was over")?))
+    };
     let args = ["server".to_owned(), file.display().to_string()];
-    let mut server = Started::new("server".into(), &args)?;
-    let Said::Listening(address) = heard(&mut server)? else { bail!("the server does not listen") };
-    let usage = |server: &Started| Usage::of(&server.child.id().to_string());
-    let empty = usage(&server)?;
+    let server = Started::new("server", &args, (SERVER, &lines))?;
+    let Said::Listening(address) = read(&next()?.1)? else { bail!("the server does not listen") };
+    let empty = server.usage()?;
     let began = Instant::now();
     let mut clients = Vec::new();
     for process in 0..plan.processes {
@@ -132,34 +147,45 @@ pub(crate) fn measure(plan: &Plan, folder: &Path) -> anyhow::Result<Report> {
             ("--folder", folder.display().to_string()),
         ];
         args.extend(more.into_iter().flat_map(|(key, value)| [key.to_owned(), value]));
-        clients.push(Started::new(format!("clients {process}"), &args)?);
+        clients.push(Started::new("clients", &args, (process as usize, &lines))?);
     }
-    for process in &mut clients {
-        process.next()?;
+    for _ in &clients {
+        next()?;
     }
     let joined = began.elapsed().as_secs_f64();
-    let idle = usage(&server)?;
+    let idle = server.usage()?;
     for process in &mut clients {
         let told = process.child.stdin.as_mut().context("a process without input")?;
         writeln!(told, "go")?;
     }
-    let mut moments = vec![Moment { rounds: 0, usage: usage(&server)?, received: 0, sent: 0 }];
-    let (fingerprint, stopped, metrics) = loop {
-        match heard(&mut server)? {
+    let mut moments = vec![Moment { rounds: 0, usage: server.usage()?, received: 0, sent: 0 }];
+    let mut notes = Vec::new();
+    let (mut over, mut finished) = (None, Vec::new());
+    while over.is_none() || notes.len() < clients.len() {
+        let (place, line) = match heard.recv() {
+            Ok((place, Some(line))) => (place, line),
+            // One that has said everything ends.
+            Ok((place, None)) if place == SERVER && over.is_some() => continue,
+            Ok((place, None)) if finished.contains(&place) => continue,
+            Ok((_, None)) => bail!("a process has ended before the run was over"),
+            Err(_) => bail!("nobody says anything any more"),
+        };
+        if place != SERVER {
+            finished.push(place);
+            notes.push(serde_json::from_str(&line).context("what clients have noted")?);
+            continue;
+        }
+        match read(&line)? {
             Said::Stands { rounds, usage, received, sent } => {
                 moments.push(Moment { rounds, usage, received, sent });
             }
-            Said::Over { fingerprint, stopped, metrics, .. } => {
-                break (fingerprint, stopped, metrics);
-            }
+            said @ Said::Over { .. } => over = Some(said),
             Said::Listening(_) => {}
         }
-    };
-    let mut notes = Vec::new();
-    for process in &mut clients {
-        let line = process.next()?;
-        notes.push(serde_json::from_str::<Notes>(&line).context("what clients have noted")?);
     }
+    let Some(Said::Over { fingerprint, stopped, metrics, .. }) = over else {
+        bail!("the server does not say how the run has ended")
+    };
     for process in clients.into_iter().chain([server]) {
         process.end()?;
     }
