@@ -160,7 +160,12 @@ impl Shared {
 /// Where a client's connections come from: 127.1.0.1 and so on, an address each.
 fn address(plan: &Plan, client: u32) -> SocketAddr {
     let host = if plan.one_address { 0 } else { client };
-    let address = Ipv4Addr::new(127, 1 + (host / 62_500) as u8, (host / 250 % 250) as u8, 1 + (host % 250) as u8);
+    let address = Ipv4Addr::new(
+        127,
+        1 + (host / 62_500) as u8,
+        (host / 250 % 250) as u8,
+        1 + (host % 250) as u8,
+    );
     (address, 0).into()
 }
 

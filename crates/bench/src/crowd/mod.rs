@@ -51,7 +51,9 @@ enum Part {
 
 pub(crate) fn measure(args: &Args) -> anyhow::Result<Value> {
     match &args.part {
-        Some(Part::Server(args)) => return server::run(args).map(|()| Value::String(String::new())),
+        Some(Part::Server(args)) => {
+            return server::run(args).map(|()| Value::String(String::new()));
+        }
         Some(Part::Clients(args)) => {
             return clients::run(args).map(|()| Value::String(String::new()));
         }

@@ -1,10 +1,10 @@
 //! The processes of a measurement: they are started, told to begin and listened to, and the server's
 //! memory and processor time are read.
 
+use super::certificates;
 use super::experiment::Plan;
 use super::report::{Moment, Report};
 use super::server::Said;
-use super::certificates;
 use anyhow::{Context as _, bail, ensure};
 use serde::{Deserialize, Serialize};
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -71,7 +71,11 @@ struct Started {
 
 impl Started {
     /// Starts a process, which is heard under its place.
-    fn new(name: &str, args: &[String], (place, lines): (usize, &Sender<Line>)) -> anyhow::Result<Self> {
+    fn new(
+        name: &str,
+        args: &[String],
+        (place, lines): (usize, &Sender<Line>),
+    ) -> anyhow::Result<Self> {
         let own = std::env::current_exe().context("cannot find the own program")?;
         let mut child = Command::new(own)
             .arg("crowd")

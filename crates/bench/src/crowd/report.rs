@@ -107,7 +107,8 @@ impl Report {
             (Some(first), Some(last)) => of(&last.usage) - of(&first.usage),
             _ => 0.0,
         };
-        let (seconds, processor) = (span(|usage| usage.at), span(|usage| usage.user + usage.system));
+        let (seconds, processor) =
+            (span(|usage| usage.at), span(|usage| usage.user + usage.system));
         let mut all = Notes::default();
         for more in notes {
             all.take(more);

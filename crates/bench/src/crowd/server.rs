@@ -34,7 +34,12 @@ pub(crate) enum Said {
     /// So many rounds are done.
     Stands { rounds: u64, usage: Usage, received: u64, sent: u64 },
     /// The run is over.
-    Over { rounds: u64, fingerprint: String, stopped: Option<String>, metrics: BTreeMap<String, f64> },
+    Over {
+        rounds: u64,
+        fingerprint: String,
+        stopped: Option<String>,
+        metrics: BTreeMap<String, f64>,
+    },
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
