@@ -39,6 +39,8 @@ pub(crate) struct Client {
     pub(crate) from: SocketAddr,
     /// The last round in which it had its accident.
     pub(crate) hurt: u64,
+    /// Most bytes in a chunk, as the server has said.
+    pub(crate) chunk: usize,
 }
 
 /// How a connection came to its end.
@@ -92,14 +94,15 @@ impl Client {
     }
 
     /// Connects and waits for the welcome.
-    async fn join(&self, is_new: bool) -> anyhow::Result<(Line, Streaming<proto::Order>)> {
+    async fn join(&mut self, is_new: bool) -> anyhow::Result<(Line, Streaming<proto::Order>)> {
         let began = Instant::now();
         let line = Line::to(self.shared.server, self.from, self.tls.clone()).await?;
         let connected = began.elapsed();
         let hello = Hello { version: VERSION, born: now() };
         let mut orders = line.caller.clone().join(hello).await?.into_inner();
         let first = orders.message().await?.and_then(|order| order.order);
-        ensure!(matches!(first, Some(Order::Welcome(_))), "the first order is no welcome");
+        let Some(Order::Welcome(welcome)) = first else { bail!("the first order is no welcome") };
+        self.chunk = welcome.chunk.max(1) as usize;
         self.shared.note(|notes| notes.joined(is_new, connected, began.elapsed()));
         Ok((line, orders))
     }
@@ -204,7 +207,7 @@ impl Client {
         if resumed.verdict.is_some_and(|verdict| verdict.kind() == Kind::Kept) {
             return Ok(Transfer::Done(()));
         }
-        let size = self.shared.chunk;
+        let size = self.chunk;
         let cut = accident.filter(|accident| accident.during == During::Upload);
         let most = cut.map(|cut| (cut.after * bytes.len() as f64) as usize);
         let mut caller = line.caller.clone();

@@ -30,9 +30,6 @@ pub(crate) struct Args {
     address: SocketAddr,
     #[arg(long)]
     folder: PathBuf,
-    /// Bytes in a chunk of an upload
-    #[arg(long, default_value_t = 256 * 1024)]
-    chunk: usize,
 }
 
 /// What a process of clients has seen.
@@ -83,7 +80,6 @@ struct Known {
 pub(crate) struct Shared {
     pub(crate) plan: Plan,
     pub(crate) server: SocketAddr,
-    pub(crate) chunk: usize,
     /// Who may make a connection.
     pub(crate) joining: Semaphore,
     /// How many have joined, and whether rounds may begin.
@@ -180,7 +176,6 @@ async fn all(args: &Args) -> anyhow::Result<()> {
     let shared = Arc::new(Shared {
         plan: args.plan.clone(),
         server: args.address,
-        chunk: args.chunk,
         joining: Semaphore::new(args.plan.joining as usize),
         joined: watch::Sender::new(0),
         go: watch::Sender::new(false),
@@ -196,6 +191,7 @@ async fn all(args: &Args) -> anyhow::Result<()> {
             tls: Arc::new(identity.client_config()?),
             from: address(&args.plan, place),
             hurt: 0,
+            chunk: 1,
         };
         clients.spawn(client.run());
     }

@@ -175,7 +175,7 @@ impl RunningServer {
         let (stop, stopped) = oneshot::channel();
         self.stop = Some(stop);
         // A chunk, its numbers and some room.
-        let message = core.wiring.settings.chunk + 64 * 1024;
+        let message = budget::received_chunk(&core.wiring.settings) + 64 * 1024;
         let window = budget::window(&core.wiring.settings) as u32;
         let service = FederationServer::new(Service { core })
             .max_decoding_message_size(message)
