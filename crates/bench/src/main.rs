@@ -2,6 +2,8 @@
 //!
 //! `bench/run` starts it, in a fresh process for every measurement and in turns with the engines
 //! that Formant is compared with. Whole rounds are measured on the `formant` binary itself.
+//! `crowd` measures a server with many clients, and prints tables unless it is asked for JSON
+//! (docs/SCALING.md).
 
 mod augment;
 mod client;
