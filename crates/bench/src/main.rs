@@ -35,7 +35,7 @@ enum Measurement {
     /// Where the time of a step goes, layer by layer
     Layers(layers::Args),
     /// A server and many clients: rounds, bytes, memory and latencies over real sockets
-    Crowd(crowd::Args),
+    Crowd(Box<crowd::Args>),
     /// Products of large square matrices: the crate `gemm` and our own
     Sgemm(sgemm::Args),
 }

@@ -35,7 +35,7 @@ fn a_crowd_gets_its_model_whoever_comes_and_goes() {
         assert_eq!(figures["latencies"]["join"]["count"], 20);
         // Every client has fetched every broadcast and the last model, and sent every upload.
         let rounds = figures["rounds"].as_array().unwrap();
-        assert_eq!(number(&rounds.last().unwrap()["round"]), 2.0);
+        assert_eq!(number(&rounds.last().unwrap()["number"]), 2.0);
         let sum = |key: &str| rounds.iter().map(|round| number(&round[key])).sum::<f64>();
         // 31 hidden units.
         let models = 20.0 * 2.0 * 98_620.0;

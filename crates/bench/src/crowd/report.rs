@@ -40,7 +40,7 @@ impl Spread {
 /// One round.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct Round {
-    pub(crate) round: u64,
+    pub(crate) number: u64,
     pub(crate) seconds: f64,
     /// Bytes that the server received and sent.
     pub(crate) received: u64,
@@ -196,7 +196,7 @@ impl Report {
             let _ = writeln!(
                 text,
                 "| {} | {:.2} | {:.1} | {:.1} | {:.0} | {:.0} | {:.2} | {:.2} |",
-                round.round,
+                round.number,
                 round.seconds,
                 mb(round.received),
                 mb(round.sent),
@@ -239,7 +239,7 @@ impl Report {
 /// What lies between two moments.
 fn round(before: &Moment, after: &Moment) -> Round {
     Round {
-        round: after.rounds,
+        number: after.rounds,
         seconds: after.usage.at - before.usage.at,
         received: after.received - before.received,
         sent: after.sent - before.sent,
