@@ -2,9 +2,12 @@
 //!
 //! `bench/run` starts it, in a fresh process for every measurement and in turns with the engines
 //! that Formant is compared with. Whole rounds are measured on the `formant` binary itself.
+//! `crowd` measures a server with many clients, and prints tables unless it is asked for JSON
+//! (docs/SCALING.md).
 
 mod augment;
 mod client;
+mod crowd;
 mod layers;
 mod sgemm;
 mod spectral;
@@ -31,6 +34,8 @@ enum Measurement {
     Spectral(spectral::Args),
     /// Where the time of a step goes, layer by layer
     Layers(layers::Args),
+    /// A server and many clients: rounds, bytes, memory and latencies over real sockets
+    Crowd(Box<crowd::Args>),
     /// Products of large square matrices: the crate `gemm` and our own
     Sgemm(sgemm::Args),
 }
@@ -41,6 +46,7 @@ fn main() -> ExitCode {
         Measurement::Augment(args) => augment::measure(&args),
         Measurement::Spectral(args) => spectral::measure(&args),
         Measurement::Layers(args) => layers::measure(&args),
+        Measurement::Crowd(args) => crowd::measure(&args),
         Measurement::Sgemm(args) => sgemm::measure(&args),
     };
     match outcome {

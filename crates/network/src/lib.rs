@@ -37,8 +37,9 @@
 //!
 //! # Memory
 //!
-//! Of a client, the server holds a connection with at most a mebibyte of unread bytes. Two uploads
-//! are decoded at a time to be checked, one to be aggregated; broadcasts are streamed from their file.
+//! Of a client, the server holds a connection with at most a mebibyte of unread bytes, and less where many
+//! may connect. Two uploads are decoded at a time to be checked, one to be aggregated; the newest broadcast
+//! is in memory once, for all who download it.
 
 mod approval;
 pub mod audit;

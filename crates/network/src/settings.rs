@@ -95,7 +95,12 @@ pub const SERVER: &[Key] = &[
         Default::Integer(100),
         "calls a second of one client, over the last ten seconds; more are told to come again",
     ),
-    key("chunk", Kind::Form(&CHUNK), Default::Text("256KiB"), "bytes in one message of a transfer"),
+    key(
+        "chunk",
+        Kind::Form(&CHUNK),
+        Default::Text("256KiB"),
+        "most bytes in one message of a transfer; fewer where more than 512 connections are allowed",
+    ),
     key(
         "idle_timeout",
         Kind::Form(&TIME),

@@ -2,10 +2,12 @@
 
 use super::actor::Message;
 use super::aggregation::decode_broadcast;
+use super::budget;
 use super::door::Door;
 use super::measure::Bucket;
 use super::metrics::Metrics;
 use super::plan::Wiring;
+use super::shelf::Shelf;
 use super::vault::{Manifest, Vault};
 use super::verdict::Fault;
 use crate::audit::Entry;
@@ -16,15 +18,18 @@ use formant_model::folder::GENERIC;
 use formant_model::{Role, encode};
 use formant_numerics::Model;
 use formant_runtime::RuntimeError;
-use formant_runtime::files::{self, Named, Synced};
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use formant_runtime::files::{self, Synced};
+use std::collections::{BTreeSet, HashMap};
 use std::path::PathBuf;
 use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, Mutex, PoisonError, RwLock, mpsc};
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use tokio::sync::{Semaphore, oneshot, watch};
 
 /// Uploads that are checked at the same time: each is in memory while it is.
 const CHECKS: usize = 2;
+/// Uploads that are made durable at the same time. The disk takes many in hardly more time than one; they are
+/// no memory, and leave threads to whoever reads and writes.
+const SYNCS: usize = 16;
 /// Lines a second that the log has of connections and uploads that are refused.
 const LINES: f64 = 5.0;
 
@@ -53,13 +58,14 @@ pub(crate) struct Core {
     /// One per client: a newer upload takes the place of an older one under way.
     pub(crate) lanes: Vec<Lane>,
     pub(crate) checking: Semaphore,
+    pub(crate) syncing: Semaphore,
     pub(crate) scoring: Mutex<()>,
     /// The round of the generic model that lies in the folder.
     kept: Mutex<u64>,
     pub(crate) sessions: AtomicU64,
     places: HashMap<String, usize>,
     /// Broadcasts that can be downloaded.
-    shelf: RwLock<BTreeMap<u64, Named>>,
+    pub(crate) shelf: Shelf,
     /// The broadcast that uploads were last checked against.
     latest: Mutex<Option<(u64, Arc<Value>)>>,
 }
@@ -102,7 +108,12 @@ impl Core {
             scoring: Mutex::default(),
             kept: Mutex::default(),
             sessions: AtomicU64::new(0),
-            shelf: RwLock::new(manifest.broadcasts.clone()),
+            syncing: Semaphore::new(SYNCS),
+            shelf: Shelf::new(
+                vault.states(),
+                budget::sent_chunk(&wiring.settings),
+                manifest.broadcasts.clone(),
+            ),
             latest: Mutex::default(),
             wiring,
         }
@@ -118,16 +129,6 @@ impl Core {
         self.places.get(name).copied()
     }
 
-    /// Replaces the broadcasts that can be downloaded.
-    pub(crate) fn shelve(&self, broadcasts: &BTreeMap<u64, Named>) {
-        *self.shelf.write().unwrap_or_else(PoisonError::into_inner) = broadcasts.clone();
-    }
-
-    /// A broadcast that can be downloaded.
-    pub(crate) fn shelved(&self, round: u64) -> Option<Named> {
-        self.shelf.read().unwrap_or_else(PoisonError::into_inner).get(&round).cloned()
-    }
-
     /// The broadcast that an upload answers, decoded; the latest stays in memory.
     pub(crate) fn broadcast(&self, round: u64) -> Result<Option<Arc<Value>>, NetworkError> {
         let mut latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
@@ -136,7 +137,7 @@ impl Core {
         {
             return Ok(Some(value.clone()));
         }
-        let Some(named) = self.shelved(round) else { return Ok(None) };
+        let Some(named) = self.shelf.named(round) else { return Ok(None) };
         let value = Arc::new(decode_broadcast(self, &named, &self.folder.join("states"))?);
         *latest = Some((round, value.clone()));
         Ok(Some(value))

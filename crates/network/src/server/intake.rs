@@ -260,12 +260,9 @@ async fn finish(
         return Err(Fault::on_the_way(Refusal::Revoked, Refusal::Revoked.sentence()).into());
     }
     let shared = core.clone();
-    let kept = blocking(move || {
+    let checked = blocking(move || {
         Ok::<_, NetworkError>(match part.check(&shared, client, &file)? {
-            Ok(norm) => {
-                shared.door.keep(client, &shared.folder)?;
-                Ok((part.keep()?, norm))
-            }
+            Ok(norm) => Ok((part, norm)),
             Err(fault) => {
                 part.discard()?;
                 Err(fault)
@@ -273,9 +270,20 @@ async fn finish(
         })
     })
     .await?;
+    // It is not in memory any more: others are checked while this one waits for the disk.
     drop(permit);
+    let (part, norm) = checked?;
+    let Ok(permit) = core.syncing.acquire().await else {
+        return Err(Fault::stopping().into());
+    };
+    let shared = core.clone();
     // Nobody else may write before the round knows.
-    let (_turn, norm) = kept?;
+    let _turn = blocking(move || {
+        shared.door.keep(client, &shared.folder)?;
+        part.keep()
+    })
+    .await?;
+    drop(permit);
     let samples = header.samples;
     let upload = Upload { client, round, bytes, samples, hash, norm };
     Ok(core.ask(|reply| Message::Uploaded { upload, reply }).await?)

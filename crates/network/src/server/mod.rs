@@ -2,6 +2,7 @@
 
 mod actor;
 mod aggregation;
+mod budget;
 mod collapse;
 mod core;
 mod door;
@@ -16,6 +17,7 @@ mod presence;
 mod progress;
 mod refusals;
 mod service;
+mod shelf;
 mod status;
 #[cfg(test)]
 mod tests;
@@ -52,8 +54,6 @@ use vault::Vault;
 const PING: Duration = Duration::from_secs(10);
 /// How long the answer to a ping may take; a line full of chunks answers late.
 const PONG: Duration = Duration::from_secs(30);
-/// Bytes of one transfer that may be on their way unread.
-const WINDOW: u32 = 1 << 20;
 /// Calls that one client may have under way.
 const CALLS: u32 = 16;
 
@@ -175,15 +175,16 @@ impl RunningServer {
         let (stop, stopped) = oneshot::channel();
         self.stop = Some(stop);
         // A chunk, its numbers and some room.
-        let message = core.wiring.settings.chunk + 64 * 1024;
+        let message = budget::received_chunk(&core.wiring.settings) + 64 * 1024;
+        let window = budget::window(&core.wiring.settings) as u32;
         let service = FederationServer::new(Service { core })
             .max_decoding_message_size(message)
             .max_encoding_message_size(usize::MAX);
         let server = tonic::transport::Server::builder()
             .http2_keepalive_interval(Some(PING))
             .http2_keepalive_timeout(Some(PONG))
-            .initial_stream_window_size(WINDOW)
-            .initial_connection_window_size(WINDOW)
+            .initial_stream_window_size(window)
+            .initial_connection_window_size(window)
             .max_concurrent_streams(CALLS)
             .serve_with_incoming_shutdown(service, guests, async {
                 let _ = stopped.await;

@@ -206,7 +206,7 @@ impl Actor {
             if stops.is_empty() { self.handle(Event::Aggregated { round })? } else { stops };
         let needed = self.needed();
         self.manifest.broadcasts.retain(|round, _| needed.contains(round));
-        self.core.shelve(&self.manifest.broadcasts);
+        self.core.shelf.replace(&self.manifest.broadcasts);
         self.spent.extend(uploads);
         self.waiting = Some(committed);
         Ok(actions)
@@ -263,7 +263,8 @@ impl Actor {
     pub(super) fn note(&mut self, before: u64, actions: &[Action]) -> Result<(), NetworkError> {
         let round = self.manifest.machine.round();
         self.core.metrics.round.store(round, Relaxed);
-        self.core.opened.send_replace(round);
+        // Whoever waits for a round is woken by a round, not by everything that happens.
+        self.core.opened.send_if_modified(|open| std::mem::replace(open, round) != round);
         if round > before {
             self.manifest.round_began = self.seconds();
             self.book.turn_page()?;

@@ -1,31 +1,31 @@
 //! The gRPC service: finds out who asks and hands the request on.
 
 use super::actor::Message;
+use super::budget;
 use super::core::Core;
 use super::door::Stage;
 use super::intake;
 use super::listener::Peer;
 use super::presence::Present;
+use super::shelf::Cut;
 use crate::audit::Entry;
-use crate::wire::{NAME_KEY, VERSION, chunk, proto};
-use bytes::Bytes;
+use crate::wire::{NAME_KEY, VERSION, proto};
 use formant_federation::Refusal;
 use proto::federation_server::Federation;
-use std::io::SeekFrom;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
-use tokio::io::{AsyncReadExt, AsyncSeekExt};
 use tokio::sync::mpsc;
 use tokio_stream::Stream;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status, Streaming};
+use tracing::error;
 
 /// Orders that may wait for a client that does not read.
 const ORDERS: usize = 32;
-/// Chunks that are read from disk ahead of the network.
+/// Chunks that are ready before the network takes them.
 const AHEAD: usize = 2;
 
 pub(crate) struct Service {
@@ -113,7 +113,7 @@ impl Service {
             run: self.core.run.clone(),
             encoding: settings.packing.encoding.into(),
             precision: settings.packing.precision.into(),
-            chunk: settings.chunk as u32,
+            chunk: budget::received_chunk(settings) as u32,
             generation: self.core.generation,
             since: self.core.since,
         };
@@ -155,19 +155,20 @@ impl Federation for Service {
     ) -> Result<Response<Chunks>, Status> {
         self.client(&request, "download")?;
         let proto::DownloadRequest { round, offset } = *request.get_ref();
-        let named = self.core.shelved(round).ok_or_else(|| {
+        let named = self.core.shelf.named(round).ok_or_else(|| {
             Status::not_found(format!("there is no broadcast of round {round} any more"))
         })?;
         if offset > named.bytes {
             return Err(Status::out_of_range(format!("{offset} of {} bytes", named.bytes)));
         }
-        let path = self.core.folder.join("states").join(&named.file);
-        // Opened here: it can be read to its end although a newer round may remove its name.
-        let mut file = tokio::fs::File::open(&path).await?;
-        file.seek(SeekFrom::Start(offset)).await?;
+        // From here on it is held: it can be sent to its end although a newer round takes its place.
+        let cut = self.core.shelf.cut(round, named).await.map_err(|error| {
+            error!(round, %error, "cannot read a broadcast");
+            Status::unavailable("the broadcast cannot be read")
+        })?;
         let (chunks, stream) = mpsc::channel(AHEAD);
-        let settings = &self.core.wiring.settings;
-        tokio::spawn(send_chunks(file, offset, settings.chunk, settings.idle_timeout, chunks));
+        let patience = self.core.wiring.settings.idle_timeout;
+        tokio::spawn(send_chunks(cut, offset, patience, chunks));
         Ok(Response::new(ReceiverStream::new(stream)))
     }
 
@@ -220,25 +221,16 @@ fn join(core: &Core, client: usize, present: Present) -> Result<(), Status> {
         .map_err(|_| Status::unavailable("the server is stopping"))
 }
 
-/// Reads a file from an offset on, as fast as somebody takes the chunks. A reader that stalls is given
+/// Sends a broadcast from an offset on, as fast as somebody takes the chunks. A reader that stalls is given
 /// up.
 async fn send_chunks(
-    mut file: tokio::fs::File,
-    mut offset: u64,
-    size: usize,
+    cut: Arc<Cut>,
+    offset: u64,
     patience: Duration,
     chunks: mpsc::Sender<Result<proto::Chunk, Status>>,
 ) {
-    loop {
-        let mut data = Vec::with_capacity(size);
-        let read = (&mut file).take(size as u64).read_to_end(&mut data).await;
-        let next = match read {
-            Ok(0) => return,
-            Ok(_) => Ok(chunk(offset, Bytes::from(data))),
-            Err(error) => Err(Status::unavailable(error.to_string())),
-        };
-        offset += next.as_ref().map_or(0, |chunk| chunk.data.len() as u64);
-        if chunks.send_timeout(next, patience).await.is_err() {
+    for chunk in cut.after(offset) {
+        if chunks.send_timeout(Ok(chunk), patience).await.is_err() {
             return;
         }
     }
