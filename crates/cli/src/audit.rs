@@ -36,7 +36,7 @@ fn verify(args: &AuditVerifyArgs) -> anyhow::Result<ExitCode> {
 fn show(args: &AuditShowArgs) -> anyhow::Result<ExitCode> {
     there(&args.state)?;
     let about = |record: &Record| {
-        args.client.as_deref().is_none_or(|name| record.entry.client() == Some(name))
+        args.client.as_deref().is_none_or(|name| record.entry.concerns(name))
     };
     let shown: Vec<Record> = records(&args.state)?.into_iter().filter(about).collect();
     if args.json {

@@ -135,7 +135,7 @@ impl Proposal {
 /// What a server asks of any client, as far as it needs no data.
 pub(super) struct Asked<'a> {
     pub(super) method: &'a str,
-    pub(super) sends_label_counts: bool,
+    pub(super) sends_only_vectors: bool,
     pub(super) network: &'a str,
     pub(super) parameters: u64,
     pub(super) rounds: u64,
@@ -200,7 +200,7 @@ impl Admission {
         let entry = setting.method.method.entry();
         let mut asked = Asked {
             method: entry.name,
-            sends_label_counts: entry.sends_label_counts,
+            sends_only_vectors: setting.method.method.sends_only_vectors(),
             network: &experiment.network.name,
             parameters: 0,
             rounds: experiment.rounds as u64,
@@ -304,8 +304,8 @@ fn sends(task: &Task, bound: &Bound) -> Vec<String> {
         ));
     }
     sends.push("how many training samples there are".into());
-    if task.method.method.entry().sends_label_counts {
-        sends.push("how many of each class".into());
+    if !task.method.method.sends_only_vectors() {
+        sends.push("what the method adds to them, such as how many samples of each class there are".into());
     }
     sends
 }

@@ -9,6 +9,7 @@ use crate::audit::Entry;
 use crate::error::NetworkError;
 use crate::wire::fingerprint;
 use formant_federation::{Action, Event, Refusal, Verdict};
+use formant_methods::Judgement;
 use formant_runtime::event::{self, Event as Line};
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering::Relaxed;
@@ -176,7 +177,12 @@ impl Actor {
         };
         let names = uploads.iter().map(|(client, _)| self.core.name(*client).to_owned());
         let state = done.kept.server.hash.clone();
-        self.book.note(Entry::Aggregated { round, clients: names.collect(), state })?;
+        let verdicts = done.judgements.iter().map(|Judgement { client, treatment, share }| {
+            let (client, verdict) = (self.core.name(*client).to_owned(), treatment.word().into());
+            crate::audit::Verdict { client, verdict, share: *share }
+        });
+        let (clients, verdicts) = (names.collect(), verdicts.collect());
+        self.book.note(Entry::Aggregated { round, clients, state, verdicts })?;
         let seconds = self.seconds() - self.manifest.round_began;
         info!(round, seconds, aggregation = done.seconds, uploads = uploads.len(), "round done");
         self.core.metrics.aggregations.fetch_add(1, Relaxed);

@@ -1,6 +1,7 @@
 //! What the logs of a server and its clients say, and what a report makes of it.
 
 use crate::house::House;
+use formant_network::audit;
 use formant_network::client::Source;
 use formant_report::{RunLog, html_of, markdown, rows};
 use formant_runtime::EVENTS_FILE;
@@ -123,4 +124,25 @@ async fn an_upload_that_is_refused_is_not_a_phase_that_failed() {
     let log = RunLog::read(&house.client_folder(0).join(EVENTS_FILE)).unwrap();
     let stopped = rows(&log).remove(0).stopped;
     assert_eq!(stopped.as_deref(), Some("the server has given the run up"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_audit_log_names_whom_a_rule_leaves_out() {
+    let mut house = House::new(4, "fedavg", "");
+    house.set("federation", "combine", "krum");
+    house.set("federation", "krum_attackers", 0);
+    let (end, _) = house.run().await;
+    assert_eq!((end.rounds, end.stopped), (3, None));
+    let records = audit::records(&house.folder.path().join("server")).unwrap();
+    let mut rounds = 0;
+    for record in &records {
+        let audit::Entry::Aggregated { clients, verdicts, .. } = &record.entry else { continue };
+        rounds += 1;
+        assert_eq!((clients.len(), verdicts.len()), (4, 3), "one is chosen: {verdicts:?}");
+        for audit::Verdict { client, verdict, share } in verdicts {
+            assert!(clients.contains(client) && record.entry.concerns(client));
+            assert_eq!((&**verdict, *share), ("left-out", 0.0));
+        }
+    }
+    assert_eq!(rounds, 3);
 }
