@@ -109,6 +109,9 @@ pub enum Entry {
         norm: f64,
         /// The samples that it claims: its weight.
         samples: u64,
+        /// The mean loss of the phase that has made it, if its client says it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        loss: Option<f64>,
     },
     /// What a client has sent was taken out before it counted.
     Withdrawn {

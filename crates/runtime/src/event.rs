@@ -77,6 +77,10 @@ pub enum Event {
         /// From when to when, by the virtual clock.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         clock: Option<Span>,
+        /// In a client's own log, of a shared phase: what has been revealed of it once its upload counts;
+        /// absent without `[privacy]`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        privacy: Option<Spent>,
     },
     /// A broadcast reached a client, by the virtual clock.
     Received {

@@ -237,7 +237,7 @@ impl Admission {
             broadcast_bytes: traffic.broadcast,
             upload_bytes: traffic.upload,
             run_bytes: traffic.run,
-            sends: sends(&task, &bound),
+            sends: sends(&task, &bound, &self.policy),
             experiment: terms.experiment.clone(),
         };
         Ok(Admitted { bound, proposal, steps })
@@ -295,7 +295,7 @@ fn traffic(terms: &Terms, bound: &Bound, rounds: u64) -> Traffic {
 }
 
 /// What goes to the server, in words.
-fn sends(task: &Task, bound: &Bound) -> Vec<String> {
+fn sends(task: &Task, bound: &Bound, policy: &Policy) -> Vec<String> {
     let mut sends = Vec::new();
     if bound.sent > 0 {
         sends.push(format!(
@@ -305,7 +305,12 @@ fn sends(task: &Task, bound: &Bound) -> Vec<String> {
     }
     sends.push("how many training samples there are".into());
     if !task.method.method.sends_only_vectors() {
-        sends.push("what the method adds to them, such as how many samples of each class there are".into());
+        sends.push(
+            "what the method adds to them, such as how many samples of each class there are".into(),
+        );
+    }
+    if policy.send_loss && task.privacy.is_none() {
+        sends.push("the mean loss of each shared phase".into());
     }
     sends
 }

@@ -83,6 +83,12 @@ pub const POLICY: &[Key] = &[
         Preset::Flag(false),
         "whether a method may send more than what was trained, such as how many samples of each class this client has, as FedGen does",
     ),
+    key(
+        "send_loss",
+        Kind::Flag,
+        Preset::Flag(false),
+        "whether the server is told the mean loss of each shared phase, for its metrics; never with differential privacy",
+    ),
 ];
 
 const fn whole(min: i64) -> Kind {
@@ -152,6 +158,8 @@ pub struct Policy {
     pub max_traffic: Size,
     /// Whether more may be sent than what was trained, such as how many samples of each class there are.
     pub send_label_counts: bool,
+    /// Whether it may be sent the mean loss of a shared phase.
+    pub send_loss: bool,
 }
 
 impl Default for Policy {

@@ -277,7 +277,8 @@ async fn finish(
     // Nobody else may write before the round knows.
     let (_turn, norm) = kept?;
     let samples = header.samples;
-    let upload = Upload { client, round, bytes, samples, hash, norm };
+    let loss = header.loss.filter(|loss| loss.is_finite());
+    let upload = Upload { client, round, bytes, samples, hash, norm, loss };
     Ok(core.ask(|reply| Message::Uploaded { upload, reply }).await?)
 }
 

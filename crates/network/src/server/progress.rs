@@ -2,6 +2,7 @@
 
 use super::actor::{Actor, Offer, Step, Upload};
 use super::aggregation::Aggregation;
+use super::metrics::Figures;
 use super::refusals::Refused;
 use super::vault::{End, Past};
 use super::verdict::{Blame, Fault};
@@ -18,16 +19,24 @@ use tracing::{info, warn};
 impl Actor {
     /// An upload is whole, checked and synced.
     pub(super) fn uploaded(&mut self, upload: Upload) -> Result<Step, NetworkError> {
-        let Upload { client, round, bytes, samples, hash, norm } = upload;
+        let Upload { client, round, bytes, samples, hash, norm, loss } = upload;
         let machine = &self.manifest.machine;
         let changed = machine.upload_changes(client, round);
         let is_accepted = machine.verdict(client, round) == Verdict::Accept;
         let actions = self.handle(Event::Uploaded { client, round })?;
         if is_accepted {
             self.manifest.samples.entry(client).or_insert(samples);
-            self.core.metrics.upload(self.core.name(client), norm, samples);
+            self.core.metrics.upload(self.core.name(client), Figures { norm, samples, loss });
             let name = self.core.name(client).to_owned();
-            self.book.note(Entry::Kept { client: name, round, bytes, hash, norm, samples })?;
+            self.book.note(Entry::Kept {
+                client: name,
+                round,
+                bytes,
+                hash,
+                norm,
+                samples,
+                loss,
+            })?;
             let (method, round) = (self.label(), round as usize);
             self.journal.record_now(&Line::Uploaded {
                 method,

@@ -1,30 +1,14 @@
 //! Mutual TLS: whoever has no certificate of the authority gets nothing.
 
-use crate::house::{House, named, never, within};
+use crate::house::{House, authority, identity, named, never, within};
 use formant_network::NetworkError;
 use formant_network::client::{Identity, JoinOptions, join};
-use formant_network::identity::{Authority, ClientIdentity, ServerIdentity, Validity};
+use formant_network::identity::{ClientIdentity, ServerIdentity};
 use formant_network::server::{NoName, RunningServer, Trust};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use std::path::Path;
 use std::sync::Arc;
-
-fn authority(folder: &Path, names: &[&str]) -> Authority {
-    let year = Validity::days(365).unwrap();
-    let mut authority = Authority::create(folder, year, false).unwrap();
-    authority.issue_server(&["localhost"], Validity::days(30).unwrap()).unwrap();
-    for name in names {
-        authority.issue_client(name, Validity::days(30).unwrap()).unwrap();
-    }
-    authority
-}
-
-fn identity(certs: &Path, name: &str) -> Identity {
-    let bundle = certs.join("clients").join(format!("{name}.bundle.pem"));
-    let bundle = if bundle.exists() { bundle } else { certs.join(format!("{name}.bundle.pem")) };
-    Identity::of(&ClientIdentity::read(&bundle).unwrap(), "localhost").unwrap()
-}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn only_clients_of_the_authority_take_part_and_each_as_itself() {

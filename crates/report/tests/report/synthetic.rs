@@ -87,6 +87,7 @@ pub(crate) fn round(method: &str, round: usize, clients: usize, loss: Option<f64
                 loss,
                 terms: None,
                 clock: None,
+                privacy: None,
             });
         }
         let method = method.to_owned();

@@ -41,7 +41,8 @@ pub(super) fn clipped(uploads: &mut Uploads<'_>, clip: f64) -> Result<Vec<f32>, 
         norms.iter().map(|norm| if *norm <= most { 1.0 } else { most / norm }).collect()
     });
     let [trained, statistics] = &factors;
-    let least = trained.iter().zip(statistics).map(|(trained, statistics)| trained.min(*statistics));
+    let least =
+        trained.iter().zip(statistics).map(|(trained, statistics)| trained.min(*statistics));
     uploads.judge(Treatment::Clipped, least);
     shortened(uploads, &factors)
 }

@@ -84,7 +84,13 @@ impl Combine for Combination {
         }
         let lengths = round.reference.iter().map(|vector| vector.len()).collect();
         let spool = Spool::new(lengths, self.memory);
-        Ok(Box::new(Kept { combination: *self, round, spool, weights: Vec::new(), clients: Vec::new() }))
+        Ok(Box::new(Kept {
+            combination: *self,
+            round,
+            spool,
+            weights: Vec::new(),
+            clients: Vec::new(),
+        }))
     }
 }
 
