@@ -293,6 +293,9 @@ pub struct RunStarted {
     /// What the clients are called, in client order; absent if they are only counted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub names: Vec<String>,
+    /// What was decided about the data that the experiment does not say: samples that were left out, say.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub remarks: Vec<String>,
     /// Whose log this is.
     #[serde(default, skip_serializing_if = "Side::is_simulation")]
     pub side: Side,
