@@ -3,6 +3,7 @@
 //! remedy.
 
 #[path = "../../crates/data/tests/broken/examples.rs"]
+#[allow(dead_code, reason = "some of it is for the tests alone")]
 mod examples;
 
 use formant_data::{Dataset, Reading};

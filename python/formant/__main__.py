@@ -19,6 +19,7 @@ from typing import Any
 from . import _formant
 from ._errors import FormantError
 from ._method import Method, register
+from ._run import check_methods
 
 HELP = """
 In Python also:
@@ -116,6 +117,22 @@ def _engine(own: dict[str, list[str]], rest: list[str]) -> Any:
     return core_engine(None, torch.engine(device=devices if len(devices) > 1 else devices[0] if devices else "cpu"))[1]
 
 
+def _resumed(rest: list[str]) -> Path | None:
+    """The folder of a run that is to go on.
+
+    >>> str(_resumed(["run", "--resume", "runs/a"])), str(_resumed(["run", "--resume=b"])), _resumed(["runs", "--resume"])
+    ('runs/a', 'b', None)
+    """
+    if next((arg for arg in rest if not arg.startswith("-")), None) != "run":
+        return None
+    for arg, after in zip(rest, [*rest[1:], None], strict=True):
+        name, has_value, value = arg.partition("=")
+        found = value if has_value else after
+        if name == "--resume" and found:
+            return Path(found)
+    return None
+
+
 def main(args: list[str] | None = None) -> int:
     """Does what the command line asks for; gives the exit code."""
     try:
@@ -123,6 +140,8 @@ def main(args: list[str] | None = None) -> int:
         for name in own["--with"]:
             loaded(name)
         engine = _engine(own, rest)
+        if (folder := _resumed(rest)) is not None:
+            check_methods(folder)
     except FormantError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1

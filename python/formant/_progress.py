@@ -25,12 +25,9 @@ class Progress:
         self._rounds = 0
         #: The last scores, of the method that runs.
         self.scores: dict[str, float] = {}
-        #: What was decided about the data.
-        self.remarks: list[str] = []
 
     def __call__(self, news: str) -> None:
         found = json.loads(news)
-        self.remarks = [str(remark) for remark in found.get("remarks", ())]
         for event in found.get("events", ()):
             self._event(event)
         progress = found.get("progress")

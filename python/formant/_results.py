@@ -142,9 +142,6 @@ class Run:
         if not isinstance(folder, (str, os.PathLike)):
             raise FormantError(f"folder is {folder!r}", hint='name the folder of a run: "runs/quickstart-20260101-120000"')
         self.folder = Path(folder)
-        #: What was decided about the data that the experiment does not say: clients that were left out, say. Of runs
-        #: that were made here; a folder does not hold it.
-        self.remarks: list[str] = []
         experiment_text(self.folder)
         if not (self.folder / "events.jsonl").is_file():
             raise FormantError(f"the run in {self.folder} has not begun", hint="it has no events.jsonl yet")
@@ -169,6 +166,11 @@ class Run:
     def history(self) -> Rows:
         """Every evaluation of every method."""
         return Rows(json.loads(_formant.history(str(self.folder))))
+
+    @property
+    def remarks(self) -> list[str]:
+        """What was decided about the data that the experiment does not say: clients that were left out, say."""
+        return [str(remark) for remark in self.log["remarks"]]
 
     @property
     def name(self) -> str:

@@ -163,15 +163,21 @@ def _config(path: Path, text: str) -> dict[str, Any]:
     """The experiment of a run, from its log where it has begun: texts that look like keys are none there."""
     if not (path / "events.jsonl").is_file():
         return Composed(text, []).resolved()
-    log = Run(path).log
-    for method in log["methods"]:
+    check_methods(path)
+    found: dict[str, Any] = Run(path).log["config"]
+    return found
+
+
+def check_methods(path: Path) -> None:
+    """Refuses to go on with a run, or with runs of several seeds, whose methods are classes that nobody has given."""
+    begun = [log.parent for log in (path / "events.jsonl", *sorted(path.glob("*/events.jsonl"))) if log.is_file()]
+    for method in Run(begun[0]).log["methods"] if begun else ():
         if method["name"] not in known_methods():
             raise FormantError(
-                f"the run in {path} has the method {method['name']!r}, which is not known here",
-                hint=f'give its class again: formant.resume("{path}", methods=[…]), or python -m formant --with FILE.py',
+                f"the run in {path} has the method {method['name']!r}, a class of Python's that is not known here",
+                hint=f'give the class again: formant.resume("{path}", methods=[…]), '
+                f'or python -m formant run --resume "{path}" --with FILE.py, with the file that defines it',
             )
-    found: dict[str, Any] = log["config"]
-    return found
 
 
 def _check_engine(path: Path, engine: Any) -> None:
@@ -200,7 +206,6 @@ def _run(
         raise Interrupted(folder)
     _formant.write_reports(str(folder))
     done = Run(folder)
-    done.remarks = shown.remarks
     for remark in done.remarks:
         # A test set that was split off is what the documentation says.
         if not remark.startswith("no test set is given"):

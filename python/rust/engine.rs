@@ -117,7 +117,7 @@ pub(crate) struct Foreign {
     pub(crate) classes: usize,
     pub(crate) features: usize,
     init: Init,
-    unsaid: Unsaid,
+    pub(crate) unsaid: Unsaid,
 }
 
 /// Where initial values come from.
@@ -239,7 +239,11 @@ impl Engine for PyEngine {
     fn worker(&self, batch: usize) -> Box<dyn Worker> {
         let made = Python::attach(|py| {
             let worker = self.shared.object.bind(py).call_method1("worker", (batch,));
-            worker.map(Bound::unbind).map_err(|error| keep(py, "the engine", error))
+            worker.map(Bound::unbind).map_err(|error| {
+                // Whoever scores with it has no other way to say so.
+                self.network.unsaid.add(py, &error);
+                keep(py, "the engine", error)
+            })
         });
         Box::new(PyWorker::new(made, self.network.clone(), self.shared.clone()))
     }

@@ -66,6 +66,8 @@ pub(crate) fn keep(py: Python<'_>, whose: &str, error: PyErr) -> String {
 pub(crate) struct Unsaid(Arc<Mutex<Vec<PyErr>>>);
 
 thread_local! {
+    /// What was raised on this thread last where nothing could be said, for a caller who can say it.
+    static LATELY: RefCell<Option<PyErr>> = const { RefCell::new(None) };
     /// Of the run that this thread prepares: methods and engines are made on it, and keep theirs.
     static PREPARED: RefCell<Unsaid> = RefCell::default();
 }
@@ -83,12 +85,20 @@ impl Unsaid {
     }
 
     pub(crate) fn add(&self, py: Python<'_>, error: &PyErr) {
+        LATELY.set(Some(error.clone_ref(py)));
         self.0.lock().unwrap_or_else(PoisonError::into_inner).push(error.clone_ref(py));
     }
 
     pub(crate) fn take(&self) -> Option<PyErr> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).pop()
     }
+}
+
+/// Does something on this thread, and gives what Python code has raised in it where nothing could be said.
+pub(crate) fn overheard<T>(work: impl FnOnce() -> T) -> (T, Option<PyErr>) {
+    LATELY.take();
+    let done = work();
+    (done, LATELY.take())
 }
 
 /// The exception behind an error's text, if Python code raised it.

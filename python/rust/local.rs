@@ -1,6 +1,6 @@
 //! What a phase of a method in Python may use.
 
-use crate::error::{behind, keep, raise};
+use crate::error::{behind, keep, overheard, raise};
 use crate::objective::{Owned, labels, read_part, rows};
 use formant_methods::{Local as Inner, MethodError, Training};
 use formant_numerics::{Descent, Loss, Model, Part};
@@ -373,13 +373,19 @@ impl Local {
     ) -> PyResult<(Bound<'py, PyArray2<f32>>, Bound<'py, PyArray2<f32>>)> {
         let model = self.model(py, w)?;
         let batch = self.own(py, &indices)?;
-        let (features, logits, columns, classes) = self.away(py, |local| {
-            let (columns, classes) = (local.network().features(), local.network().classes());
-            local.on_batch(&batch, |step| {
-                let (output, _) = step.look(&model);
-                Ok((output.features.to_vec(), output.logits.to_vec(), columns, classes))
+        let (seen, raised) = overheard(|| {
+            self.away(py, |local| {
+                let (columns, classes) = (local.network().features(), local.network().classes());
+                local.on_batch(&batch, |step| {
+                    let (output, _) = step.look(&model);
+                    Ok((output.features.to_vec(), output.logits.to_vec(), columns, classes))
+                })
             })
-        })?;
+        });
+        if let Some(error) = raised {
+            return Err(error);
+        }
+        let (features, logits, columns, classes) = seen?;
         Ok((rows(py, &features, columns)?, rows(py, &logits, classes)?))
     }
 }

@@ -104,6 +104,7 @@ pub(crate) fn log(py: Python<'_>, folder: PathBuf) -> PyResult<String> {
         "split": started.split,
         "clients": started.clients.len(),
         "names": started.names,
+        "remarks": started.remarks,
         "config": started.config,
         "methods": methods,
         "complete": complete,

@@ -84,8 +84,6 @@ struct Watch {
     stop: AtomicBool,
     /// The round after whose evaluation somebody wants to stop.
     last: Option<usize>,
-    /// What was decided about the data that the experiment does not say.
-    remarks: Vec<String>,
 }
 
 impl Observer for Watch {
@@ -125,7 +123,7 @@ impl Watch {
                 "samples_to_score": work.map(|work| work.scoring()),
             })
         });
-        json!({ "events": events, "progress": progress, "remarks": self.remarks }).to_string()
+        json!({ "events": events, "progress": progress }).to_string()
     }
 }
 
@@ -186,8 +184,7 @@ pub(crate) fn run(
     if !resume {
         claim(py, &out, &experiment)?;
     }
-    let remarks = plan.federation.dataset.remarks.clone();
-    let watch = Watch { last: stop_after, remarks, ..Watch::default() };
+    let watch = Watch { last: stop_after, ..Watch::default() };
     let stop = &watch.stop;
     let over = AtomicBool::new(false);
     let tell = |py: Python<'_>| match &poll {

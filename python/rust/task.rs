@@ -2,7 +2,7 @@
 
 use crate::data::Dataset;
 use crate::engine::{Engines, told};
-use crate::error::{behind, chain, raise};
+use crate::error::{behind, chain, overheard, raise};
 use crate::run::{parsed, zoo_with};
 use formant_data::{
     ClientData, Dataset as Data, Description, Federation, Normalisation, Partition, PartitionPlan,
@@ -31,10 +31,21 @@ struct Own {
     data: ClientData,
 }
 
-/// An error of a computation; what Python code has raised comes out as it was.
-fn failed(py: Python<'_>, error: &(dyn std::error::Error + 'static)) -> PyErr {
-    let text = chain(error);
-    behind(&text).unwrap_or_else(|| raise(py, text))
+/// Computes something while other threads run; what Python code has raised in it comes out as it was, also where it had
+/// no way to say so.
+fn compute<T: Send, E: std::error::Error + Send + 'static>(
+    py: Python<'_>,
+    work: impl FnOnce() -> Result<T, E> + Send,
+) -> PyResult<T> {
+    let (done, raised) = overheard(|| py.detach(work));
+    match (done, raised) {
+        (Ok(done), None) => Ok(done),
+        (_, Some(error)) => Err(error),
+        (Err(error), None) => {
+            let text = chain(&error);
+            Err(behind(&text).unwrap_or_else(|| raise(py, text)))
+        }
+    }
 }
 
 impl Task {
@@ -72,7 +83,7 @@ impl Task {
             schema: None,
         };
         let lent = dataset.map(|dataset| Arc::new(dataset.get().inner.clone()));
-        let made = py.detach(|| {
+        compute(py, || {
             let one = OneMethod::new(experiment)?;
             let (Some(dataset), Some(place)) = (lent, place) else {
                 let described = Data::described("described", &description)?;
@@ -94,8 +105,7 @@ impl Task {
             let data = federation.clients.swap_remove(0);
             let (inner, _) = one.task(&dataset, Side::Client { place, data: &data })?;
             Ok::<_, ExperimentError>(Self { inner, own: Some(Own { place, dataset, data }) })
-        });
-        made.map_err(|error| failed(py, &error))
+        })
     }
 
     /// Rounds until the end.
@@ -118,15 +128,15 @@ impl Task {
     /// The server before the first round.
     fn start_server<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
         let state =
-            py.detach(|| self.inner.method.method.start_server(&self.inner.init()).encode());
-        Ok(PyBytes::new(py, &state.map_err(|error| failed(py, &error))?))
+            compute(py, || self.inner.method.method.start_server(&self.inner.init()).encode())?;
+        Ok(PyBytes::new(py, &state))
     }
 
     /// What the server sends.
     fn broadcast<'py>(&self, py: Python<'py>, server: &[u8]) -> PyResult<Bound<'py, PyBytes>> {
         let method = &*self.inner.method.method;
-        let sent = py.detach(|| method.broadcast(&method.decode_server(server)?)?.encode());
-        Ok(PyBytes::new(py, &sent.map_err(|error| failed(py, &error))?))
+        let sent = compute(py, || method.broadcast(&method.decode_server(server)?)?.encode())?;
+        Ok(PyBytes::new(py, &sent))
     }
 
     /// Both phases of a client: its new state, its upload, and why there is none. Without a state it begins.
@@ -139,7 +149,7 @@ impl Task {
         broadcast: Vec<u8>,
     ) -> PyResult<(Bound<'py, PyBytes>, Option<Bound<'py, PyBytes>>, Option<String>)> {
         let Own { place, dataset, data } = self.own(py)?;
-        let done = py.detach(|| {
+        let done = compute(py, || {
             let method = &*self.inner.method.method;
             let mut state = match state {
                 Some(bytes) => method.decode_client(&bytes)?,
@@ -159,7 +169,7 @@ impl Task {
             }
             Ok::<_, RuntimeError>((state.encode()?, Some(sent.encode()?), error))
         });
-        let (state, sent, error) = done.map_err(|error| failed(py, &error))?;
+        let (state, sent, error) = done?;
         Ok((PyBytes::new(py, &state), sent.map(|sent| PyBytes::new(py, &sent)), error))
     }
 
@@ -172,7 +182,7 @@ impl Task {
         server: Vec<u8>,
         uploads: Vec<(usize, f64, Vec<u8>)>,
     ) -> PyResult<(Bound<'py, PyBytes>, Vec<(usize, String)>)> {
-        let done = py.detach(|| {
+        let done = compute(py, || {
             let method = &*self.inner.method.method;
             let network = self.inner.engine.network();
             let mut server = method.decode_server(&server)?;
@@ -197,7 +207,7 @@ impl Task {
             self.inner.aggregator().aggregate(round, &mut server, &mut arrivals, &older)?;
             Ok::<_, MethodError>((server.encode()?, refused))
         });
-        let (server, refused) = done.map_err(|error| failed(py, &error))?;
+        let (server, refused) = done?;
         Ok((PyBytes::new(py, &server), refused))
     }
 
@@ -209,12 +219,11 @@ impl Task {
         server: &[u8],
     ) -> PyResult<Option<(Bound<'py, PyArray1<f32>>, Bound<'py, PyArray1<f32>>)>> {
         let method = &*self.inner.method.method;
-        let found = py.detach(|| {
+        let found = compute(py, || {
             let server = method.decode_server(server)?;
             Ok::<_, MethodError>(method.global_model(&server)?.map(|model| model.into_owned()))
         });
-        let found = found.map_err(|error| failed(py, &error))?;
-        Ok(found.map(|model| arrays(py, model)))
+        Ok(found?.map(|model| arrays(py, model)))
     }
 
     /// The client's personal model.
@@ -240,13 +249,13 @@ impl Task {
     ) -> PyResult<(Option<f64>, usize)> {
         let model = self.personal_of(py, round, &state, &broadcast)?;
         let Own { dataset, data, .. } = self.own(py)?;
-        let figure = py.detach(|| {
+        let figure = compute(py, || {
             let mut hand = Hand::new(&*self.inner.engine, formant_numerics::EVALUATION_BATCH);
             let (samples, detail) = (&*dataset.train, Detail::default());
             let tally = hand.score(&model, samples, &data.test, detail, Pulse::NONE)?;
             Ok::<_, MethodError>(tally.figure(Metric::Accuracy))
         });
-        Ok((figure.map_err(|error| failed(py, &error))?, data.test.len()))
+        Ok((figure?, data.test.len()))
     }
 }
 
@@ -259,7 +268,7 @@ impl Task {
         broadcast: &[u8],
     ) -> PyResult<Model> {
         let Own { place, dataset, data } = self.own(py)?;
-        let found = py.detach(|| {
+        let found = compute(py, || {
             let method = &*self.inner.method.method;
             let (state, got) = (method.decode_client(state)?, method.decode_broadcast(broadcast)?);
             let desk = self.inner.desk(*place, &*dataset.train, &data.train);
@@ -269,7 +278,7 @@ impl Task {
             let model = method.personal_model(&state, &got, &mut local)?.into_owned();
             Ok::<_, MethodError>(model)
         });
-        found.map_err(|error| failed(py, &error))
+        found
     }
 }
 

@@ -86,12 +86,15 @@ impl PyWorker {
         })
     }
 
-    /// The same where nothing can be returned: it is said at the next opportunity.
+    /// The same where nothing can be returned: it is said at the next opportunity, and if there is none, as the reason
+    /// why the run ends.
     fn try_with(
         &mut self,
         call: impl FnOnce(&mut Self, Python<'_>, &Bound<'_, PyAny>) -> PyResult<()>,
     ) -> bool {
-        let done = self.with(call);
+        let done = self.with(|worker, py, object| {
+            call(worker, py, object).inspect_err(|error| worker.network.unsaid.add(py, error))
+        });
         if let Err(NumericsError::Engine(text)) = &done {
             self.fault.get_or_insert_with(|| text.clone());
         }

@@ -134,7 +134,6 @@ pub(crate) fn register(py: Python<'_>, told: &str, make: Py<PyAny>) -> PyResult<
         personal: told.personal,
         needs_body: told.needs_body,
         needs_labels: false,
-        sends_label_counts: false,
         needs: Needs::Uploads,
         keys: keys.leak(),
         source: text(documentation),

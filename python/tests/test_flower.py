@@ -397,6 +397,8 @@ def test_arguments() -> None:
     for changed, text in [
         ({"shape": (8, 8)}, "shape ="),
         ({"classes": 1}, "classes ="),
+        ({"network": "cnn"}, r"shape = \(1, 8, 8\) with network = 'cnn': .* is too small .*\nhint: choose a smaller"),
+        ({"network": {"name": "cnn"}}, r"shape = \(1, 8, 8\) with network ="),
         ({"normalisation": [(0, 0)]}, "normalisation ="),
         ({"nodes": 0}, "nodes ="),
         ({"fraction": 0.0}, "fraction ="),
@@ -404,6 +406,9 @@ def test_arguments() -> None:
     ]:
         with pytest.raises(formant.FormantError, match=text):
             formant.flower.server_app("fedavg", **{**about, **changed})
+        if not {"nodes", "fraction"} & changed.keys():
+            with pytest.raises(formant.FormantError, match=text):
+                formant.flower.client_app("fedavg", data=None, **{**about, **changed})
     with pytest.raises(formant.FormantError, match="2 methods"):
         formant.flower.server_app(["fedavg", "ditto"], **about)
 

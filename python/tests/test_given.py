@@ -48,6 +48,8 @@ def test_clients_that_are_left_out_are_told_of(short: Short) -> None:
     with pytest.warns(UserWarning, match="1 of the 3 clients .* are left out"):
         run = short(clients_of=owners, clients=None, alpha=None, min_samples=10)
     assert any("left out" in remark for remark in run.remarks)
+    # Whoever opens the folder later sees the same.
+    assert formant.Run.load(run.folder).remarks == run.remarks
 
 
 OPTIONS: dict[str, Any] = {

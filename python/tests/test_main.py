@@ -45,6 +45,20 @@ def test_methods_of_ones_own(tmp_path: Path) -> None:
         assert json.loads(done.stdout)["rows"][0]["title"] == "Lazy"
 
 
+def test_a_run_goes_on_with_the_class_that_it_had(tmp_path: Path) -> None:
+    (tmp_path / "lazy.py").write_text(METHOD)
+    given = ["--method", "lazy", "--set", "data.samples=200", "--set", "data.clients=2", "--quiet"]
+    for folder, more in (("run", []), ("series", ["--seeds", "2"])):
+        made = formant_("run", "--with", "lazy.py", *given, *more, "--set", "rounds=1", "--out", folder, cwd=tmp_path)
+        assert made.returncode == 0, made.stderr
+        without = formant_("run", "--resume", folder, "--set", "rounds=2", cwd=tmp_path)
+        assert without.returncode == 1 and "unknown method" not in without.stderr
+        for words in ("'lazy', a class of Python's", f'hint: give the class again: formant.resume("{folder}", methods=', "--with FILE.py"):
+            assert words in without.stderr
+        again = formant_("run", f"--resume={folder}", "--with", "lazy.py", "--set", "rounds=2", "--quiet", cwd=tmp_path)
+        assert again.returncode == 0, again.stderr
+
+
 def test_arguments_are_taken_apart() -> None:
     rest, own = taken(["run", "--with=a.py", "--with", "b", "--", "--with"])
     assert rest == ["run", "--", "--with"] and own["--with"] == ["a.py", "b"]

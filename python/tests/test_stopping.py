@@ -83,15 +83,7 @@ def test_a_second_ctrl_c_ends_a_method_that_never_comes_back(tmp_path: Path) -> 
         for _ in range(2):
             process.send_signal(signal.SIGINT)
             assert process.stdout.readline() == "signal\n"
-        for _ in range(30):
-            try:
-                _, errors = process.communicate(timeout=10)
-                break
-            except subprocess.TimeoutExpired:
-                # Two signals that are close together may be seen as one.
-                process.send_signal(signal.SIGINT)
-        else:
-            pytest.fail("it does not end")
+        _, errors = process.communicate(timeout=120)
     finally:
         process.kill()
     assert process.returncode != 0 and "formant._errors.Interrupted" in errors, errors

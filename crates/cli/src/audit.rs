@@ -35,9 +35,8 @@ fn verify(args: &AuditVerifyArgs) -> anyhow::Result<ExitCode> {
 
 fn show(args: &AuditShowArgs) -> anyhow::Result<ExitCode> {
     there(&args.state)?;
-    let about = |record: &Record| {
-        args.client.as_deref().is_none_or(|name| record.entry.client() == Some(name))
-    };
+    let about =
+        |record: &Record| args.client.as_deref().is_none_or(|name| record.entry.concerns(name));
     let shown: Vec<Record> = records(&args.state)?.into_iter().filter(about).collect();
     if args.json {
         print_json(&shown)?;

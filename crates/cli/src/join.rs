@@ -186,6 +186,9 @@ fn json(summary: &Summary) -> serde_json::Value {
         "fingerprint": summary.fingerprint,
         "model": summary.model,
     });
+    if let Some(privacy) = &summary.privacy {
+        found["privacy"] = serde_json::json!(privacy);
+    }
     if let Some(choice) = &summary.choice {
         found["personal_share"] = choice.shares.clone().into();
     }
@@ -211,8 +214,11 @@ fn table(summary: &Summary) -> String {
         .choice
         .as_ref()
         .map_or(String::new(), |choice| format!("serves       {}\n", served(choice)));
+    let revealed = summary.privacy.as_ref().map_or(String::new(), |privacy| {
+        format!("privacy      {}\n", formant_report::spent(privacy))
+    });
     format!(
-        "rounds       {}\ntest samples {}\npersonal     {}\ngeneric      {}\nfingerprint  {}\n{served}{model}",
+        "rounds       {}\ntest samples {}\npersonal     {}\ngeneric      {}\n{revealed}fingerprint  {}\n{served}{model}",
         summary.rounds,
         summary.samples,
         figures(&summary.personal),

@@ -47,6 +47,7 @@ impl Experiment {
         let header = RunStarted {
             attacks: attack::told(&self.attacks, &attacks),
             names: federation.names.clone().unwrap_or_default(),
+            remarks: federation.dataset.remarks.clone(),
             division: Some(division(&federation)),
             ..self.header(&federation.dataset, &*engine, sizes)
         };
@@ -174,6 +175,7 @@ impl Experiment {
             },
             clients,
             names: Vec::new(),
+            remarks: Vec::new(),
             side: event::Side::Simulation,
             division: None,
             attacks: Vec::new(),

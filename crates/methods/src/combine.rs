@@ -4,6 +4,7 @@ use crate::{Central, Message, MethodError, Upload};
 use formant_numerics::{Rng, vector::WeightedMean};
 use std::borrow::Cow;
 use std::marker::PhantomData;
+use std::sync::{Mutex, PoisonError};
 
 /// A way to combine the vectors of many uploads. Methods ask for a [`Mean`] and do not know which way it
 /// is taken.
@@ -28,6 +29,8 @@ pub struct Round<'r> {
     pub weighing: Weighing,
     /// For a way that draws: nothing else draws from it, and it is keyed by the round.
     pub rng: Rng,
+    /// Where to say which uploads do not count as they were sent; without it, nobody asks.
+    pub judgements: Option<&'r Judgements>,
 }
 
 /// How much uploads count in a mean.
@@ -50,6 +53,80 @@ pub struct Contribution<'u> {
     pub share: f64,
     /// What was learnt.
     pub vectors: &'u [&'u [f32]],
+}
+
+/// An upload that does not count as it was sent.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Judgement {
+    /// Whose it is.
+    pub client: usize,
+    /// What was done to it.
+    pub treatment: Treatment,
+    /// How much of it has counted, from 0 to 1.
+    pub share: f64,
+}
+
+/// What a way to combine does to an upload.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Treatment {
+    /// Nothing of it counts, but for statistics of batch norm.
+    LeftOut,
+    /// Its change is shortened to this share.
+    Clipped,
+    /// Its weight is cut to this share.
+    Capped,
+    /// So many of its numbers are left out that this share of them is not.
+    Trimmed,
+    /// It counts for this share of what the upload in the middle of all counts for.
+    WeighedDown,
+}
+
+impl Treatment {
+    /// In a word.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::LeftOut => "left-out",
+            Self::Clipped => "clipped",
+            Self::Capped => "capped",
+            Self::Trimmed => "trimmed",
+            Self::WeighedDown => "weighed-down",
+        }
+    }
+}
+
+/// What was found about the uploads of a round.
+#[derive(Debug, Default)]
+pub struct Judgements(Mutex<Vec<Judgement>>);
+
+impl Judgements {
+    /// Adds one, if it is one: what counts in full is nothing to speak of.
+    pub fn add(&self, client: usize, treatment: Treatment, share: f64) {
+        if share < 1.0 {
+            let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            all.push(Judgement { client, treatment, share });
+        }
+    }
+
+    /// All of them, by client.
+    pub fn into_vec(self) -> Vec<Judgement> {
+        let mut all = self.0.into_inner().unwrap_or_else(PoisonError::into_inner);
+        all.sort_by_key(|judgement| judgement.client);
+        all
+    }
+}
+
+/// A way to combine that tells what it does.
+pub struct Judged<'c> {
+    /// The way.
+    pub combine: &'c dyn Combine,
+    /// Where it tells it.
+    pub judgements: &'c Judgements,
+}
+
+impl Combine for Judged<'_> {
+    fn begin<'r>(&'r self, round: Round<'r>) -> Result<Box<dyn Combining + 'r>, MethodError> {
+        self.combine.begin(Round { judgements: Some(self.judgements), ..round })
+    }
 }
 
 /// Uploads being combined, one at a time and in client order.
@@ -234,6 +311,7 @@ impl<U: Message, W: Weigh> Mean<U, W> {
             statistics: U::STATISTICS,
             weighing: W::WEIGHING,
             rng: central.rng.apart(COMBINING),
+            judgements: None,
         })?;
         let (mut carrier, mut count) = (None, 0);
         for upload in std::iter::once(Ok(first)).chain(uploads) {

@@ -44,8 +44,6 @@ pub struct Entry {
     pub needs_labels: bool,
     /// What its server needs of a round's uploads; [`Entry::of`] sees it in the type.
     pub needs: Needs,
-    /// Whether an upload says how many samples of each class its client has: a client may refuse that.
-    pub sends_label_counts: bool,
     /// Its hyper-parameters.
     pub keys: &'static [Key],
     /// The text of the file that it is written in; what it opens with is the documentation.
@@ -111,7 +109,6 @@ impl Entry {
             needs_body: false,
             needs_labels: false,
             needs: <M::Received<'static> as Receive<'static, M::Upload>>::NEEDS,
-            sends_label_counts: false,
             keys: &[],
             source,
             complete: |_| {},

@@ -134,7 +134,6 @@ pub(crate) const ENTRY: Entry = Entry {
     keys: KEYS,
     degenerate: &[Degenerate::when(&[("a", 0.0), ("b", 0.0)], "FedAvg")],
     needs_labels: true,
-    sends_label_counts: true,
     ..Entry::of::<FedGen>(include_str!("fedgen.rs"))
 };
 

@@ -26,8 +26,8 @@ mod zoo;
 
 pub use averaging::{Averaging, Generic, Personal, Shared};
 pub use combine::{
-    BySamples, Combine, Combining, Contribution, Equally, Mean, Needs, Receive, Round, Uploads,
-    Weigh, Weighing, WeightedAverage,
+    BySamples, Combine, Combining, Contribution, Equally, Judged, Judgement, Judgements, Mean,
+    Needs, Receive, Round, Treatment, Uploads, Weigh, Weighing, WeightedAverage,
 };
 pub use ditto::Ditto;
 pub use entry::{ALLOW_DEGENERATE, Build, Built, Degenerate, Entry, erase, erased};

@@ -27,8 +27,8 @@ pub trait Message: Serialize + DeserializeOwned + Send + Sync + 'static {
     /// difference of two variances is none.
     const STATISTICS: usize = 1;
 
-    /// Whether it is its vectors and nothing besides. Differential privacy covers vectors: a message that
-    /// holds more, such as label counts, says so by leaving this as it is.
+    /// Whether it is its vectors and nothing besides. Differential privacy covers vectors, and a site may forbid
+    /// what goes beyond them: a message that holds more, such as label counts, says so by leaving this as it is.
     const ONLY_VECTORS: bool = false;
 
     /// What was learnt in it, always in the same order: for whoever must check, compress, average or

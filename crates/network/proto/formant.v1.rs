@@ -143,7 +143,7 @@ pub struct Chunk {
     #[prost(fixed64, tag = "3")]
     pub checksum: u64,
 }
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[derive(Clone, PartialEq, ::prost::Message)]
 pub struct UploadHeader {
     #[prost(uint64, tag = "1")]
     pub round: u64,
@@ -156,6 +156,10 @@ pub struct UploadHeader {
     /// Samples that the client has trained on: the weight of its upload.
     #[prost(uint64, tag = "5")]
     pub samples: u64,
+    /// Mean loss of the phase that has made it, for whoever watches the run: a site's policy lets it be sent or
+    /// does not, and nothing depends on it.
+    #[prost(double, optional, tag = "6")]
+    pub loss: ::core::option::Option<f64>,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct UploadOffset {
@@ -165,14 +169,14 @@ pub struct UploadOffset {
     #[prost(message, optional, tag = "2")]
     pub verdict: ::core::option::Option<Verdict>,
 }
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[derive(Clone, PartialEq, ::prost::Message)]
 pub struct UploadPart {
     #[prost(oneof = "upload_part::Part", tags = "1, 2")]
     pub part: ::core::option::Option<upload_part::Part>,
 }
 /// Nested message and enum types in `UploadPart`.
 pub mod upload_part {
-    #[derive(Clone, PartialEq, Eq, Hash, ::prost::Oneof)]
+    #[derive(Clone, PartialEq, ::prost::Oneof)]
     pub enum Part {
         #[prost(message, tag = "1")]
         Header(super::UploadHeader),

@@ -109,6 +109,9 @@ pub enum Entry {
         norm: f64,
         /// The samples that it claims: its weight.
         samples: u64,
+        /// The mean loss of the phase that has made it, if its client says it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        loss: Option<f64>,
     },
     /// What a client has sent was taken out before it counted.
     Withdrawn {
@@ -134,6 +137,9 @@ pub enum Entry {
         clients: Vec<String>,
         /// XXH3-128 of the server's state after it.
         state: String,
+        /// What did not count as it was sent, by client.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        verdicts: Vec<Verdict>,
     },
     /// The run was taken back.
     RolledBack {
@@ -166,7 +172,27 @@ pub enum Entry {
     },
 }
 
+/// What the server's way to combine uploads has made of one.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Verdict {
+    /// Whose it was.
+    pub client: String,
+    /// What was done to it, in a word: [`Treatment`](formant_methods::Treatment) has them.
+    pub verdict: String,
+    /// How much of it has counted, from 0 to 1.
+    pub share: f64,
+}
+
 impl Entry {
+    /// Whether it says something about a client.
+    pub fn concerns(&self, name: &str) -> bool {
+        match self {
+            Self::Aggregated { verdicts, .. } => verdicts.iter().any(|it| it.client == name),
+            Self::RolledBack { excluded, .. } => excluded.iter().any(|client| client == name),
+            _ => self.client() == Some(name),
+        }
+    }
+
     /// Whom it is about, if it is about one client.
     pub fn client(&self) -> Option<&str> {
         match self {

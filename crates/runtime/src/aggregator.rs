@@ -3,7 +3,9 @@
 
 use crate::{MethodPlan, RunPlan};
 use formant_federation::Protocol;
-use formant_methods::{Central, Combine, MethodError, Parcel, Value};
+use formant_methods::{
+    Central, Combine, Judged, Judgement, Judgements, MethodError, Parcel, Value,
+};
 use formant_numerics::{Network, Rng, Stream};
 use std::sync::Arc;
 
@@ -75,6 +77,22 @@ impl Aggregator<'_> {
         method.aggregate(server, &mut parcels, &mut central)?;
         // A method that does not look at its uploads (Local) leaves them behind.
         parcels.try_for_each(|parcel| parcel.map(drop))
+    }
+
+    /// The same, and which uploads did not count as they were sent.
+    pub fn aggregate_judged(
+        &self,
+        round: u64,
+        server: &mut Value,
+        arrivals: &mut dyn Iterator<Item = Result<Arrival, MethodError>>,
+        older: OlderBroadcasts<'_>,
+    ) -> Result<Vec<Judgement>, MethodError> {
+        let judgements = Judgements::default();
+        let judged = Judged { combine: self.combine, judgements: &judgements };
+        let Self { network, method, rules, seed, .. } = *self;
+        let telling = Aggregator { network, method, rules, seed, combine: &judged };
+        telling.aggregate(round, server, arrivals, older)?;
+        Ok(judgements.into_vec())
     }
 
     /// Checks, rebases and weighs an upload.

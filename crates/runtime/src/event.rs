@@ -79,6 +79,10 @@ pub enum Event {
         /// From when to when, by the virtual clock.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         clock: Option<Span>,
+        /// In a client's own log, of a shared phase: what has been revealed of it once its upload counts;
+        /// absent without `[privacy]`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        privacy: Option<Spent>,
     },
     /// A broadcast reached a client, by the virtual clock.
     Received {
@@ -293,6 +297,9 @@ pub struct RunStarted {
     /// What the clients are called, in client order; absent if they are only counted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub names: Vec<String>,
+    /// What was decided about the data that the experiment does not say: samples that were left out, say.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub remarks: Vec<String>,
     /// Whose log this is.
     #[serde(default, skip_serializing_if = "Side::is_simulation")]
     pub side: Side,

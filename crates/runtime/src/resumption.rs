@@ -127,7 +127,9 @@ fn compare(before: &RunStarted, now: &RunStarted, run_dir: &Path) -> Result<(), 
     check_experiment(&before.config, &now.config, run_dir)?;
     let mut headers = [Value::Null, Value::Null];
     for (i, header) in [before, now].into_iter().enumerate() {
-        headers[i] = serde_json::to_value(RunStarted { config: Value::Null, ..header.clone() })
+        // Remarks are words: the data have a check of their own.
+        let (config, remarks) = (Value::Null, Vec::new());
+        headers[i] = serde_json::to_value(RunStarted { config, remarks, ..header.clone() })
             .map_err(|error| RuntimeError::file("read", run_dir, error.into()))?;
     }
     match first_difference(&headers[0], &headers[1]) {

@@ -104,7 +104,21 @@ def agreement(
         )
     network, engines = core_engine(network, engine)
     composed = compose(network=network, methods=chosen, keywords=keywords)
-    return Agreement(composed, (extents[0], extents[1], extents[2]), names, bool(pixels), pairs, engines)
+    made = Agreement(composed, (extents[0], extents[1], extents[2]), names, bool(pixels), pairs, engines)
+    if engines is None:
+        _check(made, network)
+    return made
+
+
+def _check(made: Agreement, network: Any) -> None:
+    """Refuses a network of Formant's that does not go with the samples: here, and not when nodes wait for it."""
+    try:
+        made.task()
+    except FormantError as error:
+        raise FormantError(
+            f"shape = {made.shape} with network = {network!r}: {error.message}",
+            hint=error.hint or 'give another network, such as "mlp", or samples of another shape',
+        ) from error
 
 
 def tensors(task: _formant.Task, model: Model) -> Tensors:

@@ -26,6 +26,10 @@ fn help_texts() {
         &["methods", "--help"],
         &["data", "show", "--help"],
         &["init", "--help"],
+        &["serve", "--help"],
+        &["audit", "--help"],
+        &["audit", "verify", "--help"],
+        &["audit", "show", "--help"],
     ]));
 }
 

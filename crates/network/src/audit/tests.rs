@@ -9,7 +9,8 @@ fn written(lines: u64) -> (TempDir, Head) {
     for round in 1..=lines {
         let (client, hash) = (format!("c{}", round % 3), format!("{round:032x}"));
         let (norm, samples) = (0.5 * round as f64, 20);
-        book.note(Entry::Kept { client, round, bytes: 7, hash, norm, samples }).unwrap();
+        book.note(Entry::Kept { client, round, bytes: 7, hash, norm, samples, loss: None })
+            .unwrap();
     }
     let head = book.sync().unwrap();
     name(&folder, &head);

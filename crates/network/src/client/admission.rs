@@ -135,7 +135,7 @@ impl Proposal {
 /// What a server asks of any client, as far as it needs no data.
 pub(super) struct Asked<'a> {
     pub(super) method: &'a str,
-    pub(super) sends_label_counts: bool,
+    pub(super) sends_only_vectors: bool,
     pub(super) network: &'a str,
     pub(super) parameters: u64,
     pub(super) rounds: u64,
@@ -200,7 +200,7 @@ impl Admission {
         let entry = setting.method.method.entry();
         let mut asked = Asked {
             method: entry.name,
-            sends_label_counts: entry.sends_label_counts,
+            sends_only_vectors: setting.method.method.sends_only_vectors(),
             network: &experiment.network.name,
             parameters: 0,
             rounds: experiment.rounds as u64,
@@ -237,7 +237,7 @@ impl Admission {
             broadcast_bytes: traffic.broadcast,
             upload_bytes: traffic.upload,
             run_bytes: traffic.run,
-            sends: sends(&task, &bound),
+            sends: sends(&task, &bound, &self.policy),
             experiment: terms.experiment.clone(),
         };
         Ok(Admitted { bound, proposal, steps })
@@ -295,7 +295,7 @@ fn traffic(terms: &Terms, bound: &Bound, rounds: u64) -> Traffic {
 }
 
 /// What goes to the server, in words.
-fn sends(task: &Task, bound: &Bound) -> Vec<String> {
+fn sends(task: &Task, bound: &Bound, policy: &Policy) -> Vec<String> {
     let mut sends = Vec::new();
     if bound.sent > 0 {
         sends.push(format!(
@@ -304,8 +304,13 @@ fn sends(task: &Task, bound: &Bound) -> Vec<String> {
         ));
     }
     sends.push("how many training samples there are".into());
-    if task.method.method.entry().sends_label_counts {
-        sends.push("how many of each class".into());
+    if !task.method.method.sends_only_vectors() {
+        sends.push(
+            "what the method adds to them, such as how many samples of each class there are".into(),
+        );
+    }
+    if policy.send_loss && task.privacy.is_none() {
+        sends.push("the mean loss of each shared phase".into());
     }
     sends
 }

@@ -54,7 +54,7 @@ const WINDOW: u32 = 1 << 20;
 /// What the client is to send.
 pub(crate) enum Command {
     /// An upload, from a file.
-    Upload { round: u64, file: Named, samples: u64 },
+    Upload { round: u64, file: Named, samples: u64, loss: Option<f64> },
     /// There will be none.
     Fail { round: u64, why: String },
 }

@@ -17,9 +17,9 @@ use crate::journal;
 use crate::wire::proto::{self, dismiss::Cause, verdict::Kind};
 use formant_federation::{Role, Session, SessionAction, SessionEvent, Until};
 use formant_methods::Value;
-use formant_runtime::event::{Event as Line, Phase};
+use formant_runtime::event::{Event as Line, Phase, Place, Spent, finite};
 use formant_runtime::files::{self, Named};
-use formant_runtime::{MethodPlan, Privacy, Recorder, RuntimeError};
+use formant_runtime::{Ledger, MethodPlan, Privacy, Recorder, RuntimeError};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender};
@@ -139,6 +139,8 @@ struct Mind {
     manifest: Manifest,
     assignment: Arc<Assignment>,
     journal: Recorder<'static>,
+    /// What is revealed of this client, if that is counted.
+    ledger: Option<Ledger>,
     started: Instant,
     /// Wall time of earlier sessions.
     before: f64,
@@ -152,6 +154,8 @@ struct Mind {
     /// The broadcast and the upload that were last used, decoded.
     broadcast: Option<(u64, Arc<Value>)>,
     upload: Option<(u64, Arc<Value>)>,
+    /// The mean loss of the newest upload's phase, which nothing but an operator's curiosity stands on.
+    loss: Option<(u64, f64)>,
     summary: Option<Summary>,
 }
 
@@ -186,6 +190,7 @@ impl Mind {
             let Privacy { clip, noise_multiplier, .. } = privacy;
             info!(clip, noise_multiplier, "uploads leave with noise of the operating system's");
         }
+        let ledger = task.privacy.and_then(|p| p.ledger(&*task.method.method, &task.rules));
         let before = manifest.seconds;
         let trainer = Trainer::start(assignment.clone(), notices);
         let (client, folder) = (terms.client, vault.folder.clone());
@@ -196,6 +201,8 @@ impl Mind {
             manifest,
             assignment,
             journal,
+            ledger,
+            loss: None,
             started: Instant::now(),
             before,
             inbox,
@@ -268,11 +275,12 @@ impl Mind {
     /// A phase is over: its state, and what it is to send, are kept before anything follows.
     fn trained(&mut self, trained: Trained) -> Result<(), NetworkError> {
         let Trained { round, phase, state, upload, record } = trained;
-        self.log_phase(round, phase, &record)?;
         let states = self.vault.states();
         // Of a round that the run has gone back behind: the state counts, the answer does not.
         let void = self.manifest.session.is_void();
         let upload = upload.filter(|_| !void);
+        self.manifest.made += u64::from(upload.is_some());
+        self.log_phase(round, phase, &record, upload.is_some())?;
         let event = match (phase, upload) {
             (Phase::Shared, None) if void => SessionEvent::SharedFailed { round },
             (Phase::Personal, _) => SessionEvent::PersonalDone { round },
@@ -286,6 +294,8 @@ impl Mind {
                 let named = files::store(&states, &format!("upload-{round}.bin"), &bytes)?;
                 self.manifest.uploads.insert(round, named);
                 self.upload = Some((round, Arc::new(upload)));
+                self.loss =
+                    record.meter.mean_objective().and_then(finite).map(|loss| (round, loss));
                 SessionEvent::SharedDone { round }
             }
         };
@@ -341,7 +351,9 @@ impl Mind {
             SessionAction::Upload { round } => {
                 let Some(file) = self.manifest.uploads.get(&round).cloned() else { return Ok(()) };
                 let samples = self.assignment.samples() as u64;
-                let _ = self.commands.send(Command::Upload { round, file, samples });
+                let loss = self.loss.filter(|(of, _)| self.assignment.sends_loss && *of == round);
+                let loss = loss.map(|(_, loss)| loss);
+                let _ = self.commands.send(Command::Upload { round, file, samples, loss });
             }
             SessionAction::ReportFailure { round } => {
                 let why = self.manifest.failures.get(&round).cloned().unwrap_or_default();
@@ -412,11 +424,23 @@ impl Mind {
         let Some(state) = &self.state else { return Ok(()) };
         let got = broadcast.as_deref();
         self.scribe.finish();
-        let summary = Summary::new(&self.owner, (round, state), got)?;
+        let mut summary = Summary::new(&self.owner, (round, state), got)?;
+        summary.privacy = self.spent(round);
         self.log_end(round)?;
         self.commit()?;
         self.summary = Some(summary);
         Ok(())
+    }
+
+    /// What has been revealed of this client once an upload of its counts that answers a round. Of its own noise it
+    /// knows itself, of the server's what the experiment promises.
+    fn spent(&mut self, round: u64) -> Option<Spent> {
+        let made = self.manifest.made;
+        let place = self.assignment.task.privacy?.place;
+        self.ledger.as_mut().map(|ledger| match place {
+            Place::Client => ledger.of(made),
+            Place::Server => ledger.spent(round),
+        })
     }
 
     /// Seconds of the run, over all sessions of this client.

@@ -23,6 +23,8 @@ pub(crate) struct Assignment {
     pub(crate) header: RunStarted,
     /// What broadcasts may be.
     pub(crate) bound: Bound,
+    /// Whether the server is told the mean loss of what makes an upload.
+    pub(crate) sends_loss: bool,
     /// The client's place.
     client: usize,
     /// Images, some of which are the client's.
@@ -134,7 +136,9 @@ impl Assignment {
         let bound = admission.admit_samples(admitted, data.train.len(), known)?;
         let (task, header) =
             experiment.task(&dataset, Side::Client { place: client, data: &data })?;
-        Ok(Self { task, header, bound, client, dataset, data })
+        // No noise is in it, whoever adds some to uploads.
+        let sends_loss = admission.policy.send_loss && task.privacy.is_none();
+        Ok(Self { task, header, bound, sends_loss, client, dataset, data })
     }
 
     /// The client's place of work.

@@ -81,7 +81,13 @@ pub const POLICY: &[Key] = &[
         "send_label_counts",
         Kind::Flag,
         Preset::Flag(false),
-        "whether a method may send how many samples of each class this client has, as FedGen does",
+        "whether a method may send more than what was trained, such as how many samples of each class this client has, as FedGen does",
+    ),
+    key(
+        "send_loss",
+        Kind::Flag,
+        Preset::Flag(false),
+        "whether the server is told the mean loss of each shared phase, for its metrics; never with differential privacy",
     ),
 ];
 
@@ -150,8 +156,10 @@ pub struct Policy {
     pub max_message: Size,
     /// Most bytes of a whole run.
     pub max_traffic: Size,
-    /// Whether it may be sent how many samples of each class there are.
+    /// Whether more may be sent than what was trained, such as how many samples of each class there are.
     pub send_label_counts: bool,
+    /// Whether it may be sent the mean loss of a shared phase.
+    pub send_loss: bool,
 }
 
 impl Default for Policy {
@@ -203,11 +211,11 @@ impl Policy {
                 "add it to the list",
             ));
         }
-        if asked.sends_label_counts && !self.send_label_counts {
+        if !asked.sends_only_vectors && !self.send_label_counts {
             return Err(refusal(
                 "policy.send_label_counts = false".into(),
                 format!(
-                    "method `{}`, which sends how many samples of each class there are",
+                    "method `{}`, whose uploads hold more than numbers that were trained, such as how many samples of each class there are",
                     asked.method
                 ),
                 "set it to true if the server may know",
@@ -345,7 +353,7 @@ mod tests {
     fn asked() -> Asked<'static> {
         Asked {
             method: "scd",
-            sends_label_counts: false,
+            sends_only_vectors: true,
             network: "lenet5",
             parameters: 44_426,
             rounds: 20,
@@ -384,7 +392,7 @@ mod tests {
             (Asked { parameters: 44_427, ..asked() }, "`policy.max_parameters = 44,426`"),
             (Asked { rounds: 21, ..asked() }, "`policy.max_rounds = 20`"),
             (Asked { epochs: 3, ..asked() }, "`policy.max_epochs = 2`"),
-            (Asked { sends_label_counts: true, ..asked() }, "`policy.send_label_counts = false`"),
+            (Asked { sends_only_vectors: false, ..asked() }, "`policy.send_label_counts = false`"),
         ] {
             let error = strict.check_plan(&beyond).unwrap_err().to_string();
             assert!(error.contains(rule) && error.contains("\nhint: "), "{error}");

@@ -112,13 +112,14 @@ impl Running<'_> {
         let mut way = self.way();
         let (chunk, states) = (self.chunk, self.link.states.clone());
         match command {
-            Command::Upload { round, file, samples } => {
+            Command::Upload { round, file, samples, loss } => {
                 let header = proto::UploadHeader {
                     round,
                     file: Some(file_named(&file)),
                     encoding: self.packing.0,
                     precision: self.packing.1,
                     samples,
+                    loss,
                 };
                 let path = states.join(&file.file);
                 self.tasks.spawn(async move {

@@ -5,7 +5,7 @@ use crate::error::NetworkError;
 use formant_methods::Value;
 use formant_numerics::{Detail, Model};
 use formant_runtime::Choice;
-use formant_runtime::event::Score;
+use formant_runtime::event::{Score, Spent};
 use std::path::PathBuf;
 
 /// How a client's run ended.
@@ -21,6 +21,8 @@ pub struct Summary {
     pub choice: Option<Choice>,
     /// The generic model that the server has sent last, if it sends one.
     pub generic: Option<Score>,
+    /// What all uploads may have revealed of this client; absent without `[privacy]`.
+    pub privacy: Option<Spent>,
     /// XXH3-128 of the client's state.
     pub fingerprint: String,
     /// The file of the model to use: the personal one, or the generic one of a method without.
@@ -41,6 +43,7 @@ impl Summary {
             personal: None,
             choice: None,
             generic: None,
+            privacy: None,
             fingerprint: crate::wire::fingerprint(&state.encode()?),
             model: None,
         };

@@ -129,6 +129,9 @@ pub(crate) struct Manifest {
     /// How often the run was taken back, as far as this client knows.
     #[serde(default)]
     pub(crate) generation: u32,
+    /// Uploads that were made, each with noise of its own where there is noise.
+    #[serde(default)]
+    pub(crate) made: u64,
 }
 
 impl Manifest {
@@ -147,6 +150,7 @@ impl Manifest {
             ended: false,
             before_end: LogMark::default(),
             generation: 0,
+            made: 0,
         }
     }
 

@@ -3,8 +3,12 @@
 use super::certificate::{self, parse};
 use super::x509::Revoked;
 use super::{IdentityError, Serial, file, files, peer_name};
+use crate::error::NetworkError;
+use crate::wire::hex;
+use formant_runtime::files::{Synced, read_manifest, write_manifest};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, CertificateRevocationListDer};
+use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -24,15 +28,38 @@ pub struct Revocations {
 struct State {
     stamp: Stamp,
     list: List,
+    /// Where the number of the newest list is remembered, if it is.
+    note: Option<PathBuf>,
+    /// The number that is remembered there.
+    noted: String,
 }
 
 /// A list that is in force.
 #[derive(Debug)]
 struct List {
-    /// Its number. An authority's lists have rising numbers.
-    number: Vec<u8>,
+    /// Its number as hexadecimal digits, without zeros in front. An authority's lists have rising numbers.
+    number: String,
     serials: HashSet<Serial>,
 }
+
+/// Numbers in this order rise: without zeros in front, the longer one is the greater.
+fn order(number: &str) -> (usize, &str) {
+    (number.len(), number)
+}
+
+/// What a server's folder remembers of the newest list, so that no older one is taken after a restart.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct Noted {
+    /// The number, as hexadecimal digits.
+    newest: String,
+}
+
+/// The name of that file in a server's folder.
+const NOTED: &str = "revocations.json";
+
+/// What to do if that file cannot be read.
+const NOTE_DAMAGED: &str = "restore the whole state folder from a copy; or compare revoked.pem with the one in the folder of \
+                            the authority, and remove this file";
 
 /// By what a change of the file is noticed.
 #[derive(Debug, PartialEq, Eq)]
@@ -40,6 +67,8 @@ struct Stamp {
     modified: Option<SystemTime>,
     length: u64,
 }
+
+const OLDER: &str = "it is older than the list that was here before, and may lack certificates that are revoked since";
 
 /// What to do about a list that cannot be used. Nobody is let in without one: somebody may have
 /// taken it away.
@@ -59,8 +88,28 @@ impl Revocations {
         authorities: Vec<CertificateDer<'static>>,
     ) -> Result<Self, IdentityError> {
         let path = dir.join(file::REVOKED);
-        let state = State::read(&path, &authorities)?;
+        let (stamp, list) = read(&path, &authorities)?;
+        let state = State { stamp, list, note: None, noted: String::new() };
         Ok(Self { path, authorities, state: Mutex::new(state) })
+    }
+
+    /// Remembers the number of the newest list in a server's folder from now on. A list that is older than what
+    /// is remembered there is refused: numbers only rise, whether a server runs or not.
+    pub(crate) fn remember(&self, folder: &Path) -> Result<(), NetworkError> {
+        let note = folder.join(NOTED);
+        let mut state = self.lock();
+        if let Some(Noted { newest }) = read_manifest(&note, NOTE_DAMAGED)? {
+            state.noted = newest;
+        }
+        if order(&state.list.number) < order(&state.noted) {
+            let hint = format!(
+                "{RESTORE}; if the authority was replaced by one whose clock is behind, remove {}",
+                note.display()
+            );
+            return Err(IdentityError::unusable(&self.path, OLDER, hint).into());
+        }
+        state.note = Some(note);
+        Ok(state.write_down()?)
     }
 
     /// Whether a certificate is revoked by now. When the file was changed and the new one cannot
@@ -83,16 +132,15 @@ impl Revocations {
     /// Takes up a file that was changed.
     fn renew(&self, state: &mut State) -> Result<(), IdentityError> {
         let stamp = Stamp::of(&self.path)?;
-        if stamp == state.stamp {
-            return Ok(());
+        if stamp != state.stamp {
+            let (stamp, list) = read(&self.path, &self.authorities)?;
+            if order(&list.number) < order(&state.list.number) {
+                return Err(IdentityError::unusable(&self.path, OLDER, RESTORE));
+            }
+            (state.stamp, state.list) = (stamp, list);
         }
-        let new = State::read(&self.path, &self.authorities)?;
-        if new.list.number < state.list.number {
-            let found = "it is older than the list that was here before, and may lack certificates that are revoked since";
-            return Err(IdentityError::unusable(&self.path, found, RESTORE));
-        }
-        *state = new;
-        Ok(())
+        // It is in force in any case; until it is written down as well, nobody new is let in.
+        state.write_down()
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -112,14 +160,30 @@ impl Revocations {
 }
 
 impl State {
-    fn read(path: &Path, authorities: &[CertificateDer<'_>]) -> Result<Self, IdentityError> {
-        // Before the content: a change in between is then noticed the next time.
-        let stamp = Stamp::of(path)?;
-        let text = files::read(path, RESTORE)?;
-        let list = list(&text, authorities)
-            .map_err(|found| IdentityError::unusable(path, found, RESTORE))?;
-        Ok(Self { stamp, list })
+    /// Remembers the number of the list, unless it is remembered already.
+    fn write_down(&mut self) -> Result<(), IdentityError> {
+        let Some(note) = self.note.as_deref() else { return Ok(()) };
+        if self.noted == self.list.number {
+            return Ok(());
+        }
+        let noted = Noted { newest: self.list.number.clone() };
+        write_manifest(note, &noted, Synced::Name).map_err(|error| {
+            let hint = "mend that: until then nobody new is let in";
+            IdentityError::unusable(note, error.to_string(), hint)
+        })?;
+        self.noted = noted.newest;
+        Ok(())
     }
+}
+
+/// A list, and by what a change of it is noticed.
+fn read(path: &Path, authorities: &[CertificateDer<'_>]) -> Result<(Stamp, List), IdentityError> {
+    // Before the content: a change in between is then noticed the next time.
+    let stamp = Stamp::of(path)?;
+    let text = files::read(path, RESTORE)?;
+    let list =
+        list(&text, authorities).map_err(|found| IdentityError::unusable(path, found, RESTORE))?;
+    Ok((stamp, list))
 }
 
 impl Stamp {
@@ -143,8 +207,6 @@ fn list(text: &[u8], authorities: &[CertificateDer<'_>]) -> Result<List, String>
         return Err("it is not signed by the authority in authority.pem".into());
     }
     let serials = list.serials.into_iter().map(Serial::from_bytes).collect();
-    // Numbers without leading zeros compare as their digits do if they are equally long.
     let digits: Vec<u8> = list.number.iter().copied().skip_while(|byte| *byte == 0).collect();
-    let length = (digits.len() as u32).to_be_bytes();
-    Ok(List { number: [&length[..], &digits].concat(), serials })
+    Ok(List { number: hex(&digits), serials })
 }

@@ -74,6 +74,8 @@ pub(crate) struct Upload {
     pub(crate) hash: String,
     /// How far it is from the broadcast that it answers.
     pub(crate) norm: f64,
+    /// The mean loss of the phase that has made it, if the client says it.
+    pub(crate) loss: Option<f64>,
 }
 
 /// What a client has said of its upload.

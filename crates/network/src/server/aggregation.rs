@@ -14,7 +14,7 @@ use super::upload::read_kept;
 use super::vault::{self, Kept};
 use crate::codec::expand;
 use crate::error::NetworkError;
-use formant_methods::{MethodError, Value};
+use formant_methods::{Judgement, MethodError, Value};
 use formant_numerics::{Detail, EVALUATION_BATCH};
 use formant_runtime::Arrival;
 use formant_runtime::event::Score;
@@ -56,6 +56,8 @@ pub(crate) struct Committed;
 pub(crate) struct Done {
     pub(crate) kept: Kept,
     pub(crate) seconds: f64,
+    /// Which uploads did not count as they were sent.
+    pub(crate) judgements: Vec<Judgement>,
     /// Of the last round's generic model, which is scored before anybody hears that it was the last.
     pub(crate) score: Option<(Score, f64)>,
 }
@@ -103,15 +105,15 @@ impl Job {
     ) -> Result<Aggregation, NetworkError> {
         let started = Instant::now();
         let (round, uploads) = (self.round, self.uploads.clone());
-        match self.sum(&mut server) {
-            Ok(()) => {}
+        let judgements = match self.sum(&mut server) {
+            Ok(judgements) => judgements,
             // What a server trains can diverge as well.
             Err(MethodError::Numerics(error)) => {
                 let outcome = Err(error.to_string());
                 return Ok(Aggregation { round, server, uploads, committed, outcome });
             }
             Err(error) => return Err(error.into()),
-        }
+        };
         let wiring = &self.core.wiring;
         if !collapse::is_finite(&*wiring.method().method, &server)? {
             let outcome = Err("the GM has values that are not finite".to_owned());
@@ -121,11 +123,11 @@ impl Job {
         let seconds = started.elapsed().as_secs_f64();
         let model = if is_last { wiring.method().method.global_model(&server)? } else { None };
         let score = model.and_then(|model| self.score(&model));
-        let outcome = Ok(Done { kept, seconds, score });
+        let outcome = Ok(Done { kept, seconds, judgements, score });
         Ok(Aggregation { round, server, uploads, committed, outcome })
     }
 
-    fn sum(&self, server: &mut Value) -> Result<(), MethodError> {
+    fn sum(&self, server: &mut Value) -> Result<Vec<Judgement>, MethodError> {
         let storage = |error: NetworkError| MethodError::Storage(error.to_string());
         let mut arrivals = self.uploads.iter().map(|&(client, answered)| {
             let kept = read_kept(&self.core, &self.received, client, answered);
@@ -137,7 +139,7 @@ impl Job {
         });
         let older = |round| self.broadcast(round).map(Arc::new).map_err(storage);
         let aggregator = self.core.wiring.task.aggregator();
-        aggregator.aggregate(self.round, server, &mut arrivals, &older)
+        aggregator.aggregate_judged(self.round, server, &mut arrivals, &older)
     }
 
     fn broadcast(&self, round: u64) -> Result<Value, NetworkError> {

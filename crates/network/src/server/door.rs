@@ -5,7 +5,9 @@ use super::actor::Message;
 use super::core::Core;
 use super::service::{Names, NoName};
 use super::vault::CERTIFICATES;
-use formant_runtime::{RuntimeError, files};
+use formant_runtime::RuntimeError;
+use formant_runtime::files::{self, Synced};
+use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::path::Path;
 use std::pin::Pin;
@@ -22,6 +24,15 @@ const PATROL: Duration = Duration::from_secs(2);
 const GOODBYE: Duration = Duration::from_secs(2);
 /// How long a connection may stay without a request of a client.
 const SILENCE: Duration = Duration::from_secs(10);
+
+/// What to do about a certificate that is not as it was kept.
+const DAMAGED: &str = "restore the whole state folder from a copy";
+
+/// A client's certificate as it lies in the server's folder.
+#[derive(Serialize, Deserialize)]
+struct Kept {
+    certificate: Vec<u8>,
+}
 
 /// How far a connection is on its way out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd)]
@@ -95,9 +106,11 @@ impl Door {
         let folder = folder.join(CERTIFICATES);
         let (mut last, mut kept) = (lock(&self.last), lock(&self.kept));
         for name in files::names(&folder)? {
-            let client = name.strip_suffix(".der").and_then(|client| client.parse().ok());
-            if let Some(client) = client {
-                let certificate = files::read(&folder.join(&name))?;
+            let client = name.strip_suffix(".json").and_then(|client| client.parse().ok());
+            if let Some(client) = client
+                && let Some(Kept { certificate }) =
+                    files::read_manifest(&folder.join(&name), DAMAGED)?
+            {
                 last.insert(client, certificate.clone());
                 kept.insert(client, certificate);
             }
@@ -110,8 +123,11 @@ impl Door {
         let Some(certificate) = self.certificate(client) else { return Ok(()) };
         let mut kept = lock(&self.kept);
         if kept.get(&client) != Some(&certificate) {
-            files::store(&folder.join(CERTIFICATES), &format!("{client}.der"), &certificate)?;
-            kept.insert(client, certificate);
+            let path = folder.join(CERTIFICATES).join(format!("{client}.json"));
+            // Sealed: one that was damaged would look revoked, and take out what its client has sent.
+            let sealed = Kept { certificate };
+            files::write_manifest(&path, &sealed, Synced::Name)?;
+            kept.insert(client, sealed.certificate);
         }
         Ok(())
     }

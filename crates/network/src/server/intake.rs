@@ -285,7 +285,8 @@ async fn finish(
     .await?;
     drop(permit);
     let samples = header.samples;
-    let upload = Upload { client, round, bytes, samples, hash, norm };
+    let loss = header.loss.filter(|loss| loss.is_finite());
+    let upload = Upload { client, round, bytes, samples, hash, norm, loss };
     Ok(core.ask(|reply| Message::Uploaded { upload, reply }).await?)
 }
 

@@ -21,10 +21,21 @@ pub(crate) struct Metrics {
     pub(crate) connections_refused: AtomicU64,
     pub(crate) traffic: Arc<Traffic>,
     refused: Mutex<BTreeMap<String, u64>>,
-    /// Of every client's last upload: how far it was from its broadcast, and the samples it claims.
-    uploads: Mutex<BTreeMap<String, (f64, u64)>>,
+    /// Of every client's last upload.
+    uploads: Mutex<BTreeMap<String, Figures>>,
     round_seconds: Mutex<Histogram>,
     aggregation_seconds: Mutex<Histogram>,
+}
+
+/// What is known of an upload.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Figures {
+    /// How far it is from the broadcast that it answers.
+    pub(crate) norm: f64,
+    /// The samples that its client claims.
+    pub(crate) samples: u64,
+    /// The mean loss of the phase that has made it, if its client says it.
+    pub(crate) loss: Option<f64>,
 }
 
 #[derive(Default, Clone)]
@@ -60,8 +71,8 @@ impl Metrics {
     }
 
     /// Notes what a client has sent.
-    pub(crate) fn upload(&self, client: &str, norm: f64, samples: u64) {
-        lock(&self.uploads).insert(client.to_owned(), (norm, samples));
+    pub(crate) fn upload(&self, client: &str, figures: Figures) {
+        lock(&self.uploads).insert(client.to_owned(), figures);
     }
 
     pub(crate) fn round_took(&self, seconds: f64) {
@@ -131,12 +142,23 @@ impl Metrics {
             "gauge",
             "Distance of a client's last upload from its broadcast.",
         );
-        for (client, (norm, _)) in &uploads {
+        for (client, Figures { norm, .. }) in &uploads {
             let _ = writeln!(text, "formant_upload_norm{{client=\"{client}\"}} {norm}");
         }
         describe(&mut text, "upload_samples", "gauge", "Samples that a client claims: its weight.");
-        for (client, (_, samples)) in &uploads {
+        for (client, Figures { samples, .. }) in &uploads {
             let _ = writeln!(text, "formant_upload_samples{{client=\"{client}\"}} {samples}");
+        }
+        describe(
+            &mut text,
+            "upload_loss",
+            "gauge",
+            "Mean loss of the phase that has made it, of clients that say it.",
+        );
+        for (client, Figures { loss, .. }) in &uploads {
+            if let Some(loss) = loss {
+                let _ = writeln!(text, "formant_upload_loss{{client=\"{client}\"}} {loss}");
+            }
         }
         for (name, help, histogram) in [
             ("round_seconds", "From one broadcast to the next.", &self.round_seconds),
@@ -171,13 +193,16 @@ mod tests {
         let metrics = Metrics::default();
         metrics.refuse("not-finite");
         metrics.refuse("not-finite");
-        metrics.upload("alice", 0.5, 120);
+        metrics.upload("alice", Figures { norm: 0.5, samples: 120, loss: Some(1.25) });
+        metrics.upload("bob", Figures { norm: 0.25, samples: 7, loss: None });
         metrics.round_took(0.2);
         metrics.round_took(1e9);
         let text = metrics.render();
         for line in [
             "formant_uploads_refused_total{reason=\"not-finite\"} 2",
             "formant_upload_norm{client=\"alice\"} 0.5",
+            "formant_upload_loss{client=\"alice\"} 1.25",
+            "formant_upload_norm{client=\"bob\"} 0.25",
             "formant_upload_samples{client=\"alice\"} 120",
             "formant_round_seconds_bucket{le=\"0.1\"} 0",
             "formant_round_seconds_bucket{le=\"0.3\"} 1",
@@ -187,5 +212,6 @@ mod tests {
         ] {
             assert!(text.lines().any(|l| l == line), "{line}\n{text}");
         }
+        assert!(!text.contains("formant_upload_loss{client=\"bob\"}"), "{text}");
     }
 }

@@ -29,7 +29,7 @@ pub use status::{ClientStatus, Status};
 pub use vault::End;
 
 use crate::error::NetworkError;
-use crate::identity::{IdentityError, ServerIdentity};
+use crate::identity::{IdentityError, Revocations, ServerIdentity};
 use crate::settings::ServerSettings;
 use crate::wire::proto::federation_server::FederationServer;
 use actor::{Actor, Message, Over};
@@ -65,6 +65,8 @@ pub enum Trust {
         tls: Arc<rustls::ServerConfig>,
         /// A client's name by its certificate, or why it has none; asked anew for every request.
         names: Names,
+        /// The list by which they are told, whose number the server's folder remembers.
+        revocations: Option<Arc<Revocations>>,
     },
     /// They say who they are, without encryption. Only on loopback.
     Names,
@@ -73,9 +75,11 @@ pub enum Trust {
 impl Trust {
     /// Lets in whoever the authority of a server's certificates has let in and has not revoked since.
     pub fn of(identity: &ServerIdentity) -> Result<Self, IdentityError> {
-        let revocations = identity.revocations();
+        let list = identity.revocations();
+        let revocations = Some(list.clone());
         Ok(Self::Certificates {
             tls: Arc::new(identity.server_config()?),
+            revocations,
             names: Arc::new(move |certificate: &[u8]| {
                 // A client is told the reason, not the advice to whoever runs the server.
                 let told = |error: IdentityError| match error {
@@ -88,7 +92,7 @@ impl Trust {
                         error.to_string().lines().next().unwrap_or_default().to_owned(),
                     ),
                 };
-                revocations.admit(&[certificate.to_vec().into()]).map_err(told)
+                list.admit(&[certificate.to_vec().into()]).map_err(told)
             }),
         })
     }
@@ -113,9 +117,11 @@ impl RunningServer {
         settings: ServerSettings,
         trust: Trust,
     ) -> Result<Self, NetworkError> {
-        let (tls, names): (Option<TlsAcceptor>, Option<Names>) = match trust {
-            Trust::Certificates { tls, names } => (Some(TlsAcceptor::from(tls)), Some(names)),
-            Trust::Names => (None, None),
+        let (tls, names, revocations) = match trust {
+            Trust::Certificates { tls, names, revocations } => {
+                (Some(TlsAcceptor::from(tls)), Some(names), revocations)
+            }
+            Trust::Names => (None, None, None),
         };
         if tls.is_none() && !settings.listen.ip().is_loopback() {
             return Err(NetworkError::setting(
@@ -126,6 +132,9 @@ impl RunningServer {
         let folder = settings.state.clone();
         let wiring = Wiring::new(experiment, settings)?;
         let (vault, manifest) = Vault::open(&folder, &wiring)?;
+        if let Some(revocations) = revocations {
+            revocations.remember(&vault.folder)?;
+        }
         if manifest.end.is_some() {
             tracing::warn!(
                 run = vault.run,

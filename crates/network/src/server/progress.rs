@@ -2,6 +2,7 @@
 
 use super::actor::{Actor, Offer, Step, Upload};
 use super::aggregation::Aggregation;
+use super::metrics::Figures;
 use super::refusals::Refused;
 use super::vault::{End, Past};
 use super::verdict::{Blame, Fault};
@@ -9,6 +10,7 @@ use crate::audit::Entry;
 use crate::error::NetworkError;
 use crate::wire::fingerprint;
 use formant_federation::{Action, Event, Refusal, Verdict};
+use formant_methods::Judgement;
 use formant_runtime::event::{self, Event as Line};
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering::Relaxed;
@@ -17,16 +19,24 @@ use tracing::{info, warn};
 impl Actor {
     /// An upload is whole, checked and synced.
     pub(super) fn uploaded(&mut self, upload: Upload) -> Result<Step, NetworkError> {
-        let Upload { client, round, bytes, samples, hash, norm } = upload;
+        let Upload { client, round, bytes, samples, hash, norm, loss } = upload;
         let machine = &self.manifest.machine;
         let changed = machine.upload_changes(client, round);
         let is_accepted = machine.verdict(client, round) == Verdict::Accept;
         let actions = self.handle(Event::Uploaded { client, round })?;
         if is_accepted {
             self.manifest.samples.entry(client).or_insert(samples);
-            self.core.metrics.upload(self.core.name(client), norm, samples);
+            self.core.metrics.upload(self.core.name(client), Figures { norm, samples, loss });
             let name = self.core.name(client).to_owned();
-            self.book.note(Entry::Kept { client: name, round, bytes, hash, norm, samples })?;
+            self.book.note(Entry::Kept {
+                client: name,
+                round,
+                bytes,
+                hash,
+                norm,
+                samples,
+                loss,
+            })?;
             let (method, round) = (self.label(), round as usize);
             self.journal.record_now(&Line::Uploaded {
                 method,
@@ -176,7 +186,12 @@ impl Actor {
         };
         let names = uploads.iter().map(|(client, _)| self.core.name(*client).to_owned());
         let state = done.kept.server.hash.clone();
-        self.book.note(Entry::Aggregated { round, clients: names.collect(), state })?;
+        let verdicts = done.judgements.iter().map(|Judgement { client, treatment, share }| {
+            let (client, verdict) = (self.core.name(*client).to_owned(), treatment.word().into());
+            crate::audit::Verdict { client, verdict, share: *share }
+        });
+        let (clients, verdicts) = (names.collect(), verdicts.collect());
+        self.book.note(Entry::Aggregated { round, clients, state, verdicts })?;
         let seconds = self.seconds() - self.manifest.round_began;
         info!(round, seconds, aggregation = done.seconds, uploads = uploads.len(), "round done");
         self.core.metrics.aggregations.fetch_add(1, Relaxed);

@@ -6,6 +6,7 @@
 //! - `states/`: the method's server state and the broadcasts, each under a name of its own.
 //! - `uploads/`: what clients have sent and what they are sending.
 //! - `certificates/`: the certificate that every client has last sent something with.
+//! - `revocations.json`: the number of the newest list of revoked certificates.
 //! - `audit.jsonl`: [what happened](crate::audit).
 
 mod history;

@@ -3,22 +3,45 @@
 //!
 //! `FORMANT_FLIPS=1000 cargo test --workspace --test network flips` changes as many.
 
-use crate::house::{House, never, within};
-use formant_network::client::{Summary, join};
+use crate::house::{House, authority, identity, never, within};
+use formant_network::audit;
+use formant_network::client::{JoinOptions, Summary, join};
+use formant_network::identity::{Authority, ClientIdentity, ServerIdentity};
 use formant_network::server::{End, RunningServer, Trust};
-use formant_testing::{Fell, Flips, Whole};
+use formant_testing::{Fell, Flipped, Flips, Whole};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
 
+/// What a client joins with whose folder and certificate lie below a folder.
+fn options(house: &House, root: &Path, address: &str, client: usize) -> JoinOptions {
+    let name = format!("client-{client:03}");
+    JoinOptions {
+        identity: identity(&root.join("certs"), &name),
+        state: root.join(&name),
+        ..house.options(address, client)
+    }
+}
+
+/// The server whose folders lie there.
+async fn serve(house: &House, root: &Path) -> Result<RunningServer, String> {
+    let (experiment, mut settings) = house.settings();
+    settings.state = root.join("server");
+    let ours = ServerIdentity::read(&root.join("certs")).map_err(|error| error.to_string())?;
+    let trust = Trust::of(&ours).map_err(|error| error.to_string())?;
+    let started = RunningServer::start(&experiment, settings, trust).await;
+    started.map_err(|error| error.to_string())
+}
+
 /// Stops everybody in the middle of the run.
 async fn stopped(house: &House) {
-    let server = house.serve().await;
+    let root = house.folder.path();
+    let server = serve(house, root).await.unwrap();
     let address = server.address().to_string();
     let (stop, _) = watch::channel(false);
     let clients: Vec<_> = (0..house.clients)
-        .map(|client| tokio::spawn(join(house.options(&address, client), until(&stop))))
+        .map(|client| tokio::spawn(join(options(house, root, &address, client), until(&stop))))
         .collect();
     within(server.wait_for_round(2)).await;
     stop.send_replace(true);
@@ -37,16 +60,17 @@ fn until(stop: &watch::Sender<bool>) -> impl Future<Output = ()> + use<> {
 
 /// Goes on in a copy of the folders; the first refusal is the answer.
 async fn go_on(house: &Arc<House>, root: &Path) -> Result<(), String> {
-    let (experiment, mut settings) = house.settings();
-    settings.state = root.join("server");
-    let started = RunningServer::start(&experiment, settings, Trust::Names).await;
-    let server = started.map_err(|error| error.to_string())?;
+    let certs = root.join("certs");
+    for client in 0..house.clients {
+        let bundle = certs.join(format!("clients/client-{client:03}.bundle.pem"));
+        ClientIdentity::read(&bundle).map_err(|error| error.to_string())?;
+    }
+    let server = serve(house, root).await?;
     let address = server.address().to_string();
     let (stop, _) = watch::channel(false);
     let clients: Vec<_> = (0..house.clients)
         .map(|client| {
-            let mut options = house.options(&address, client);
-            options.state = root.join(house.client_folder(client).file_name().unwrap());
+            let options = options(house, root, &address, client);
             let (stop, ended) = (stop.clone(), until(&stop));
             tokio::spawn(async move {
                 let outcome: Result<Option<Summary>, String> =
@@ -74,52 +98,91 @@ async fn go_on(house: &Arc<House>, root: &Path) -> Result<(), String> {
     Ok(())
 }
 
+/// Whether an error says which file it is about. Of certificates and keys it may be the other one of a pair
+/// that does not fit.
+fn names(error: &str, flipped: &Flipped) -> bool {
+    let fits = |name: &str| error.contains(name) && error.contains("\nhint: ");
+    let pairs = ["authority.pem", "authority.key", "server.pem", "server.key"];
+    flipped.is_named_by(error)
+        || (flipped.file().starts_with("certs") && pairs.iter().any(|name| fits(name)))
+}
+
+/// Goes on in a copy in which something is changed, and says what came of it.
+async fn outcome(house: &Arc<House>, flipped: &Flipped, expected: &str) -> Fell {
+    let root = flipped.path();
+    let file = flipped.file();
+    let is_book = file.ends_with(audit::FILE);
+    let verify = || audit::verify(&root.join("server"), None).unwrap().problems;
+    if is_book {
+        assert_ne!(verify(), [""; 0], "{flipped}: nobody sees it");
+    }
+    let gone_on = tokio::time::timeout(Duration::from_secs(300), go_on(house, root)).await;
+    match gone_on.unwrap_or_else(|_| panic!("{flipped}: it hangs")) {
+        Ok(()) => assert_eq!(house.fingerprint_in(root), expected, "{flipped}: other bits"),
+        Err(error) => {
+            assert!(names(&error, flipped), "{flipped}: {error}");
+            return Fell::Detected;
+        }
+    }
+    if is_book {
+        // The run does not depend on it. What was changed is not covered up by what has been written since.
+        assert_ne!(verify(), [""; 0], "{flipped}: nobody sees it any more");
+        return Fell::Detected;
+    }
+    // The authority's own files are nothing to a run.
+    if file.starts_with("certs")
+        && let Err(error) = Authority::open(&root.join("certs"))
+    {
+        assert!(names(&error.to_string(), flipped), "{flipped}: {error}");
+        return Fell::Detected;
+    }
+    Fell::Harmless
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn folders_with_a_changed_byte_are_refused_or_lead_to_the_same_bits() {
     let house = Arc::new(House::new(2, "ditto", "chunk = \"1KiB\""));
     let expected = house.simulated();
+    drop(authority(&house.folder.path().join("certs"), &["client-000", "client-001"]));
     stopped(&house).await;
     std::fs::remove_dir_all(house.folder.path().join("simulated")).unwrap();
-    // The server makes a damaged broadcast again, which has a test of its own.
-    let rebuilt = |file: &Path| {
-        file.starts_with("server/states") && file.to_string_lossy().contains("broadcast-")
-    };
-    let whole = Whole::of(house.folder.path(), rebuilt);
-    let mut flips = Flips::new(3, 60);
+    let whole = Whole::of(house.folder.path(), |_| false);
+    let mut flips = Flips::new(3, 90);
     while let Some(flipped) = flips.next(&whole) {
-        let what = flipped.to_string();
-        let fell =
-            match tokio::time::timeout(Duration::from_secs(300), go_on(&house, flipped.path()))
-                .await
-                .unwrap_or_else(|_| panic!("{what}: it hangs"))
-            {
-                Ok(()) => {
-                    assert_eq!(
-                        house.fingerprint_in(flipped.path()),
-                        expected,
-                        "{what}: other bits"
-                    );
-                    Fell::Harmless
-                }
-                Err(error) => {
-                    assert!(flipped.is_named_by(&error), "{what}: {error}");
-                    Fell::Detected
-                }
-            };
+        let fell = outcome(&house, &flipped, &expected).await;
         flips.note(&flipped, fell);
     }
     println!("a server and its clients\n{flips}");
+}
+
+/// Every kind of file that only its own check could find changed.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_looks_like_a_revoked_certificate_is_a_damaged_one() {
+    let house = Arc::new(House::new(2, "fedavg", ""));
+    drop(authority(&house.folder.path().join("certs"), &["client-000", "client-001"]));
+    stopped(&house).await;
+    let kept = house.folder.path().join("server/certificates/0.json");
+    let text = std::fs::read_to_string(&kept).unwrap();
+    // A byte of the certificate in the middle of it.
+    let at = text[text.len() / 2..].find(|c: char| c.is_ascii_digit()).unwrap() + text.len() / 2;
+    let mut changed = text.into_bytes();
+    changed[at] = b'0' + (changed[at] - b'0' + 1) % 10;
+    std::fs::write(&kept, changed).unwrap();
+    let error = go_on(&house, house.folder.path()).await.unwrap_err();
+    assert!(error.contains("0.json is damaged") && error.contains("\nhint: "), "{error}");
 }
 
 /// An upload's header holds its weight.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_upload_whose_claimed_samples_have_changed_does_not_count() {
     let house = Arc::new(House::new(2, "fedavg", ""));
-    let server = house.serve().await;
+    let root = house.folder.path();
+    drop(authority(&root.join("certs"), &["client-000", "client-001"]));
+    let server = serve(&house, root).await.unwrap();
     let address = server.address().to_string();
     // One of two: its upload is kept, and waits.
     let (stop, _) = watch::channel(false);
-    let client = tokio::spawn(join(house.options(&address, 0), until(&stop)));
+    let client = tokio::spawn(join(options(&house, root, &address, 0), until(&stop)));
     let uploads = house.folder.path().join("server/uploads");
     let kept = uploads.join("0-1.upload");
     within(async {

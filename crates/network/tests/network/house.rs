@@ -5,6 +5,7 @@ use formant_experiment::OneMethod;
 use formant_methods::Zoo;
 use formant_network::ServerSettings;
 use formant_network::client::{Accept, Identity, JoinOptions, Policy, Source, Summary, join};
+use formant_network::identity::{Authority, ClientIdentity, Validity};
 use formant_network::server::{End, RunningServer, Trust};
 use formant_numerics::{Rng, Stream};
 use formant_runtime::event::Event;
@@ -183,6 +184,24 @@ fn named_if(folder: &Path, key: &str) -> Option<Vec<u8>> {
     let manifest: serde_json::Value = serde_json::from_slice(&manifest).unwrap();
     let file = manifest[key]["file"].as_str()?;
     Some(std::fs::read(folder.join("states").join(file)).unwrap())
+}
+
+/// An authority in a folder, with a server on this machine and clients.
+pub(crate) fn authority(folder: &Path, names: &[&str]) -> Authority {
+    let year = Validity::days(365).unwrap();
+    let mut authority = Authority::create(folder, year, false).unwrap();
+    authority.issue_server(&["localhost"], Validity::days(30).unwrap()).unwrap();
+    for name in names {
+        authority.issue_client(name, Validity::days(30).unwrap()).unwrap();
+    }
+    authority
+}
+
+/// A client of it.
+pub(crate) fn identity(certs: &Path, name: &str) -> Identity {
+    let bundle = certs.join("clients").join(format!("{name}.bundle.pem"));
+    let bundle = if bundle.exists() { bundle } else { certs.join(format!("{name}.bundle.pem")) };
+    Identity::of(&ClientIdentity::read(&bundle).unwrap(), "localhost").unwrap()
 }
 
 pub(crate) async fn never() {

@@ -26,8 +26,9 @@ async fn a_federation_ends_with_noise_that_nobody_can_predict_and_says_what_it_c
         within(server.wait_for_round(3)).await;
         let status = server.status().await.unwrap().privacy.unwrap();
         let end = within(server.finish(never())).await.unwrap().unwrap();
+        let mut summaries = Vec::new();
         for client in clients {
-            within(client).await.unwrap().unwrap().unwrap();
+            summaries.push(within(client).await.unwrap().unwrap().unwrap());
         }
         assert_eq!((end.rounds, end.stopped), (3, None), "{place}");
         // The simulator draws its noise from the seed.
@@ -39,6 +40,14 @@ async fn a_federation_ends_with_noise_that_nobody_can_predict_and_says_what_it_c
         let mut ledger = Ledger::new(plan.privacy.unwrap(), plan.rules(&plan.methods[0]));
         assert!([2, 3].map(|round| ledger.spent(round).epsilon).contains(&status.epsilon));
         assert_eq!(spent.epsilon, ledger.spent(3).epsilon, "{place}");
+        // A client's own log says the same of itself, round by round.
+        let own = RunLog::read(&house.client_folder(1).join(EVENTS_FILE)).unwrap();
+        let told = own.methods[0].rounds.values().map(|round| round.privacy.unwrap());
+        let mut ledger = Ledger::new(plan.privacy.unwrap(), plan.rules(&plan.methods[0]));
+        let expected: Vec<f64> = (1..=3).map(|round| ledger.spent(round).epsilon).collect();
+        assert_eq!(told.map(|told| told.epsilon).collect::<Vec<_>>(), expected, "{place}");
+        assert_eq!(rows(&own).remove(0).privacy, Some(spent));
+        assert!(summaries.iter().all(|summary| summary.privacy == Some(spent)));
     }
 }
 
@@ -86,4 +95,30 @@ async fn a_server_that_is_stopped_again_and_again_gives_away_one_model_a_round()
     let mut ledger = Ledger::new(plan.privacy.unwrap(), plan.rules(&plan.methods[0]));
     let expected: Vec<f64> = (1..=4).map(|round| ledger.spent(round).epsilon).collect();
     assert_eq!(spent.iter().map(|spent| spent.epsilon).collect::<Vec<_>>(), expected);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_counts_the_uploads_that_it_has_made_itself() {
+    let mut house = house(3, "client");
+    house.table.insert("rounds".into(), 4.into());
+    house.set("train", "participation", 0.34);
+    house.run().await;
+    let plan = house.settings().0.plan().unwrap();
+    let ledger = Ledger::new(plan.privacy.unwrap(), plan.rules(&plan.methods[0]));
+    let mut made = 0;
+    for client in 0..3 {
+        let own = RunLog::read(&house.client_folder(client).join(EVENTS_FILE)).unwrap();
+        let told: Vec<f64> = own
+            .methods
+            .iter()
+            .flat_map(|method| method.rounds.values())
+            .filter_map(|round| Some(round.privacy?.epsilon))
+            .collect();
+        let expected: Vec<f64> =
+            (1..=told.len() as u64).map(|uploads| ledger.of(uploads).epsilon).collect();
+        assert_eq!(told, expected);
+        made += told.len();
+    }
+    // One or two of three are asked in a round.
+    assert!((4..12).contains(&made), "{made}");
 }

@@ -1,7 +1,8 @@
 //! What the logs of a server and its clients say, and what a report makes of it.
 
-use crate::house::House;
-use formant_network::client::Source;
+use crate::house::{House, never, within};
+use formant_network::audit;
+use formant_network::client::{Source, join};
 use formant_report::{RunLog, html_of, markdown, rows};
 use formant_runtime::EVENTS_FILE;
 use formant_runtime::event::{Event, Metric, RunStarted};
@@ -123,4 +124,65 @@ async fn an_upload_that_is_refused_is_not_a_phase_that_failed() {
     let log = RunLog::read(&house.client_folder(0).join(EVENTS_FILE)).unwrap();
     let stopped = rows(&log).remove(0).stopped;
     assert_eq!(stopped.as_deref(), Some("the server has given the run up"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_audit_log_names_whom_a_rule_leaves_out() {
+    let mut house = House::new(4, "fedavg", "");
+    house.set("federation", "combine", "krum");
+    house.set("federation", "krum_attackers", 0);
+    let (end, _) = house.run().await;
+    assert_eq!((end.rounds, end.stopped), (3, None));
+    let records = audit::records(&house.folder.path().join("server")).unwrap();
+    let mut rounds = 0;
+    for record in &records {
+        let audit::Entry::Aggregated { clients, verdicts, .. } = &record.entry else { continue };
+        rounds += 1;
+        assert_eq!((clients.len(), verdicts.len()), (4, 3), "one is chosen: {verdicts:?}");
+        for audit::Verdict { client, verdict, share } in verdicts {
+            assert!(clients.contains(client) && record.entry.concerns(client));
+            assert_eq!((&**verdict, *share), ("left-out", 0.0));
+        }
+    }
+    assert_eq!(rounds, 3);
+}
+
+/// What operators see of uploads: the loss only of whoever lets it be sent.
+async fn losses(house: &House, sends: bool) -> Vec<Option<f64>> {
+    let server = house.serve().await;
+    let address = server.address().to_string();
+    let clients: Vec<_> = (0..house.clients)
+        .map(|client| {
+            let mut options = house.options(&address, client);
+            options.policy.send_loss = sends;
+            tokio::spawn(join(options, never()))
+        })
+        .collect();
+    within(server.finish(never())).await.unwrap().unwrap();
+    for client in clients {
+        within(client).await.unwrap().unwrap().unwrap();
+    }
+    let records = audit::records(&house.folder.path().join("server")).unwrap();
+    let kept = records.iter().filter_map(|record| match &record.entry {
+        audit::Entry::Kept { loss, .. } => Some(*loss),
+        _ => None,
+    });
+    kept.collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_loss_is_told_only_if_the_site_lets_it_and_never_beside_noise() {
+    let house = House::new(2, "fedavg", "");
+    assert_eq!(losses(&house, false).await, [None; 6]);
+    let house = House::new(2, "fedavg", "");
+    let told = losses(&house, true).await;
+    assert_eq!(told.len(), 6);
+    let own = RunLog::read(&house.client_folder(0).join(EVENTS_FILE)).unwrap();
+    let own = own.methods[0].phases(formant_runtime::event::Phase::Shared);
+    assert!(own.losses == 3 && told.iter().all(|loss| loss.is_some_and(|loss| loss > 0.0)));
+    let mut house = House::new(2, "fedavg", "");
+    house.set("privacy", "where", "server");
+    house.set("privacy", "clip", 1.0);
+    house.set("privacy", "noise_multiplier", 0.5);
+    assert_eq!(losses(&house, true).await, [None; 6]);
 }

@@ -1,30 +1,14 @@
 //! Mutual TLS: whoever has no certificate of the authority gets nothing.
 
-use crate::house::{House, named, never, within};
+use crate::house::{House, authority, identity, named, never, within};
 use formant_network::NetworkError;
 use formant_network::client::{Identity, JoinOptions, join};
-use formant_network::identity::{Authority, ClientIdentity, ServerIdentity, Validity};
+use formant_network::identity::{ClientIdentity, ServerIdentity};
 use formant_network::server::{NoName, RunningServer, Trust};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use std::path::Path;
 use std::sync::Arc;
-
-fn authority(folder: &Path, names: &[&str]) -> Authority {
-    let year = Validity::days(365).unwrap();
-    let mut authority = Authority::create(folder, year, false).unwrap();
-    authority.issue_server(&["localhost"], Validity::days(30).unwrap()).unwrap();
-    for name in names {
-        authority.issue_client(name, Validity::days(30).unwrap()).unwrap();
-    }
-    authority
-}
-
-fn identity(certs: &Path, name: &str) -> Identity {
-    let bundle = certs.join("clients").join(format!("{name}.bundle.pem"));
-    let bundle = if bundle.exists() { bundle } else { certs.join(format!("{name}.bundle.pem")) };
-    Identity::of(&ClientIdentity::read(&bundle).unwrap(), "localhost").unwrap()
-}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn only_clients_of_the_authority_take_part_and_each_as_itself() {
@@ -276,4 +260,39 @@ async fn what_was_kept_of_a_client_that_is_revoked_meanwhile_does_not_count() {
         }
     }
     assert_eq!(aggregated, 3);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_older_list_of_the_revoked_is_refused_after_a_restart_too() {
+    let house = House::new(1, "fedavg", "");
+    let certs = house.folder.path().join("certs");
+    let mut ours = authority(&certs, &["client-000", "client-001"]);
+    let list = certs.join("revoked.pem");
+    let serve = async || {
+        let (experiment, settings) = house.settings();
+        let trust = Trust::of(&ServerIdentity::read(&certs).unwrap()).unwrap();
+        RunningServer::start(&experiment, settings, trust).await
+    };
+    let older = std::fs::read(&list).unwrap();
+    let server = serve().await.unwrap();
+    // It is taken up while the server runs, and remembered.
+    ours.revoke("client-001").unwrap();
+    let newer = std::fs::read(&list).unwrap();
+    let turned_away = greet(server.address(), &certs, "client-001").await;
+    assert!(turned_away.is_err());
+    server.finish(std::future::ready(())).await.unwrap();
+    std::fs::write(&list, &older).unwrap();
+    let Err(error) = serve().await else { panic!("an old list was taken back") };
+    let error = error.to_string();
+    assert!(error.contains("revoked.pem cannot be used: it is older than"), "{error}");
+    assert!(error.contains("\nhint: "), "{error}");
+    std::fs::write(&list, &newer).unwrap();
+    serve().await.unwrap().finish(std::future::ready(())).await.unwrap();
+    // What remembers it is not believed if it was changed.
+    let note = house.folder.path().join("server/revocations.json");
+    let text = std::fs::read_to_string(&note).unwrap();
+    std::fs::write(&note, text.replacen("newest\":\"", "newest\":\"f", 1)).unwrap();
+    let Err(error) = serve().await else { panic!("a changed number was believed") };
+    let error = error.to_string();
+    assert!(error.contains("revocations.json is damaged") && error.contains("\nhint: "), "{error}");
 }

@@ -297,6 +297,7 @@ impl Reading {
                 loss,
                 terms,
                 clock,
+                privacy,
             } => {
                 let kind = match phase {
                     Phase::Shared => Activity::Shared,
@@ -304,6 +305,7 @@ impl Reading {
                 };
                 let round = self.round(line, &method, round)?;
                 round.activities.extend(clock.map(|span| (client, kind, span)));
+                round.privacy = privacy.or(round.privacy);
                 let totals = round.phase_mut(phase);
                 totals.phases += 1;
                 totals.seconds += seconds;

@@ -42,6 +42,7 @@ pub(crate) fn started(methods: Vec<MethodInfo>, clients: usize, rounds: usize) -
         global_test: 10_000,
         clients: (0..clients).map(|id| Some(ClientSize { train: 100 + id, test: 20 })).collect(),
         names: Vec::new(),
+        remarks: Vec::new(),
         side: Side::default(),
         attacks: Vec::new(),
         division: None,
@@ -87,6 +88,7 @@ pub(crate) fn round(method: &str, round: usize, clients: usize, loss: Option<f64
                 loss,
                 terms: None,
                 clock: None,
+                privacy: None,
             });
         }
         let method = method.to_owned();

@@ -11,7 +11,7 @@
 
 use super::Uploads;
 use super::order::middle;
-use formant_methods::MethodError;
+use formant_methods::{MethodError, Treatment};
 use formant_numerics::vector::WeightedMean;
 
 /// `Σ n_k w_k / Σ n_k`.
@@ -34,12 +34,16 @@ pub(super) fn clipped(uploads: &mut Uploads<'_>, clip: f64) -> Result<Vec<f32>, 
             }
         })?;
     }
-    let factors = squares.map(|squares| {
+    let factors: [Vec<f64>; 2] = squares.map(|squares| {
         let norms: Vec<f64> = squares.iter().map(|square| square.sqrt()).collect();
         let most = clip * middle(&mut norms.clone());
         // An update of length 0 is never too long.
         norms.iter().map(|norm| if *norm <= most { 1.0 } else { most / norm }).collect()
     });
+    let [trained, statistics] = &factors;
+    let least =
+        trained.iter().zip(statistics).map(|(trained, statistics)| trained.min(*statistics));
+    uploads.judge(Treatment::Clipped, least);
     shortened(uploads, &factors)
 }
 

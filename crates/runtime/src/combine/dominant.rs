@@ -5,21 +5,22 @@
 //! held beside a sum without it. Once the others weigh enough it is let go: without a claim that is out of all
 //! proportion this is the plain mean, bit for bit.
 
-use formant_methods::{Combining, Contribution, MethodError};
+use formant_methods::{Combining, Contribution, Judgements, MethodError, Round, Treatment};
 use formant_numerics::vector::WeightedMean;
-use std::borrow::Cow;
 
-pub(super) struct Dominant {
+pub(super) struct Dominant<'r> {
     share: f64,
     /// The mean of all.
     all: Vec<WeightedMean>,
     weight: f64,
     count: usize,
     heaviest: Option<Heaviest>,
+    judgements: Option<&'r Judgements>,
 }
 
 /// An upload that has more than its share of what has come.
 struct Heaviest {
+    client: usize,
     weight: f64,
     vectors: Vec<Vec<f32>>,
     /// The mean of all others.
@@ -27,10 +28,11 @@ struct Heaviest {
     others_weight: f64,
 }
 
-impl Dominant {
-    pub(super) fn new(reference: &[Cow<'_, [f32]>], share: f64) -> Self {
-        let all = reference.iter().map(|vector| WeightedMean::new(vector.len())).collect();
-        Self { share, all, weight: 0.0, count: 0, heaviest: None }
+impl<'r> Dominant<'r> {
+    pub(super) fn new(round: &Round<'r>, share: f64) -> Self {
+        let all = round.reference.iter().map(|vector| WeightedMean::new(vector.len())).collect();
+        let judgements = round.judgements;
+        Self { share, all, weight: 0.0, count: 0, heaviest: None, judgements }
     }
 
     /// Whether an upload of some weight has more than its share beside others of some weight.
@@ -43,12 +45,13 @@ fn add(means: &mut [WeightedMean], weight: f64, vectors: &[&[f32]]) {
     means.iter_mut().zip(vectors).for_each(|(mean, vector)| mean.add(weight, vector));
 }
 
-impl Combining for Dominant {
+impl Combining for Dominant<'_> {
     fn add(&mut self, upload: Contribution<'_>) -> Result<(), MethodError> {
-        let Contribution { weight, vectors, .. } = upload;
+        let Contribution { client, weight, vectors, .. } = upload;
         if self.share < 1.0 && self.is_too_heavy(weight, self.weight) {
             // It outweighs all that have come, so whoever did so before does not any more.
             self.heaviest = Some(Heaviest {
+                client,
                 weight,
                 vectors: vectors.iter().map(|vector| vector.to_vec()).collect(),
                 others: self.all.clone(),
@@ -70,12 +73,15 @@ impl Combining for Dominant {
     }
 
     fn finish(self: Box<Self>) -> Result<Option<Vec<Vec<f32>>>, MethodError> {
-        let Self { share, all, count, heaviest, .. } = *self;
+        let Self { share, all, count, heaviest, judgements, .. } = *self;
         let means = match heaviest {
-            Some(Heaviest { vectors, mut others, others_weight, .. })
+            Some(Heaviest { client, weight, vectors, mut others, others_weight })
                 if count > 1 && others_weight > 0.0 =>
             {
                 let most = share * others_weight / (1.0 - share);
+                if let Some(judgements) = judgements {
+                    judgements.add(client, Treatment::Capped, most / weight);
+                }
                 let vectors: Vec<&[f32]> = vectors.iter().map(Vec::as_slice).collect();
                 add(&mut others, most, &vectors);
                 others

@@ -11,7 +11,7 @@
 //! uploads'.
 
 use super::{Uploads, order};
-use formant_methods::MethodError;
+use formant_methods::{MethodError, Treatment};
 use formant_numerics::vector::{WeightedMean, distance_squared};
 
 /// `ν`: nothing counts as nearer.
@@ -37,6 +37,11 @@ pub(super) fn geometric_median(
             *beta = alpha / square.sqrt().max(SMOOTHING);
         }
     }
+    // A number of samples more counts for more; what is far away counts for less of it.
+    let counts: Vec<f64> =
+        beta.iter().zip(uploads.weights).map(|(beta, alpha)| beta / alpha).collect();
+    let usual = order::middle(&mut counts.clone());
+    uploads.judge(Treatment::WeighedDown, counts.iter().map(|count| count / usual));
     let mut combined = Vec::new();
     for group in uploads.groups() {
         if group.is_statistics {

@@ -14,7 +14,7 @@
 //! these allow, at least 0.
 
 use super::{Uploads, order};
-use formant_methods::MethodError;
+use formant_methods::{MethodError, Treatment};
 use formant_numerics::vector::{WeightedMean, distance_squared};
 
 /// What is wrong with Krum's numbers if so many uploads come, if anything.
@@ -57,6 +57,8 @@ pub(super) fn krum(
     let mut chosen: Vec<usize> =
         scored[..selected.clamp(1, count)].iter().map(|(_, one)| *one).collect();
     chosen.sort_unstable();
+    let counted = (0..count).map(|one| if chosen.contains(&one) { 1.0 } else { 0.0 });
+    uploads.judge(Treatment::LeftOut, counted);
     let mut combined = Vec::new();
     for group in uploads.groups() {
         if group.is_statistics {

@@ -21,7 +21,7 @@ mod tests;
 pub use krum::fault as krum_fault;
 
 use dominant::Dominant;
-use formant_methods::{Combine, Combining, Contribution, MethodError, Round};
+use formant_methods::{Combine, Combining, Contribution, MethodError, Round, Treatment};
 use spool::Spool;
 
 /// A way to combine uploads, and what it is told.
@@ -66,15 +66,31 @@ pub enum Rule {
     },
 }
 
+impl Rule {
+    /// Whether it is told apart who has more samples.
+    const fn weighs(self) -> bool {
+        match self {
+            Self::Mean | Self::Clipped { .. } | Self::GeometricMedian { .. } => true,
+            Self::Median | Self::TrimmedMean { .. } | Self::Krum { .. } => false,
+        }
+    }
+}
+
 impl Combine for Combination {
     fn begin<'r>(&'r self, round: Round<'r>) -> Result<Box<dyn Combining + 'r>, MethodError> {
         // Only one upload can have more than half of the weight, and holding one back costs no file.
         if self.rule == Rule::Mean && self.max_share >= 0.5 {
-            return Ok(Box::new(Dominant::new(round.reference, self.max_share)));
+            return Ok(Box::new(Dominant::new(&round, self.max_share)));
         }
         let lengths = round.reference.iter().map(|vector| vector.len()).collect();
         let spool = Spool::new(lengths, self.memory);
-        Ok(Box::new(Kept { combination: *self, round, spool, weights: Vec::new() }))
+        Ok(Box::new(Kept {
+            combination: *self,
+            round,
+            spool,
+            weights: Vec::new(),
+            clients: Vec::new(),
+        }))
     }
 }
 
@@ -84,11 +100,13 @@ struct Kept<'r> {
     round: Round<'r>,
     spool: Spool,
     weights: Vec<f64>,
+    clients: Vec<usize>,
 }
 
 impl Combining for Kept<'_> {
     fn add(&mut self, upload: Contribution<'_>) -> Result<(), MethodError> {
         self.weights.push(upload.weight);
+        self.clients.push(upload.client);
         self.spool.push(upload.vectors)
     }
 
@@ -99,8 +117,16 @@ impl Combining for Kept<'_> {
         if weights.is_empty() || weights.iter().sum::<f64>() <= 0.0 {
             return Ok(None);
         }
-        let uploads =
-            &mut Uploads { round: &self.round, weights: &weights, spool: &mut self.spool };
+        let uploads = &mut Uploads {
+            round: &self.round,
+            weights: &weights,
+            clients: &self.clients,
+            spool: &mut self.spool,
+        };
+        if rule.weighs() {
+            let cut = weights.iter().zip(&self.weights).map(|(less, weight)| less / weight);
+            uploads.judge(Treatment::Capped, cut);
+        }
         let flat = match rule {
             Rule::Mean => clipped::mean(uploads),
             Rule::Clipped { clip } => clipped::clipped(uploads, clip),
@@ -124,6 +150,8 @@ struct Uploads<'u> {
     round: &'u Round<'u>,
     /// How much each counts, none more than it may.
     weights: &'u [f64],
+    /// Whose they are.
+    clients: &'u [usize],
     spool: &'u mut Spool,
 }
 
@@ -136,6 +164,19 @@ struct Group {
 impl Uploads<'_> {
     fn len(&self) -> usize {
         self.weights.len()
+    }
+
+    /// Whether somebody asks what becomes of single uploads.
+    fn is_judged(&self) -> bool {
+        self.round.judgements.is_some()
+    }
+
+    /// Tells how much of each upload counts.
+    fn judge(&self, treatment: Treatment, shares: impl IntoIterator<Item = f64>) {
+        let Some(judgements) = self.round.judgements else { return };
+        for (client, share) in self.clients.iter().zip(shares) {
+            judgements.add(*client, treatment, share);
+        }
     }
 
     /// The vectors, one after the other.

@@ -11,7 +11,7 @@
 //! counts the same, whatever it claims. `β = 0` is the unweighted mean, bit for bit.
 
 use super::Uploads;
-use formant_methods::MethodError;
+use formant_methods::{MethodError, Treatment};
 use formant_numerics::vector::WeightedMean;
 
 pub(super) fn median(uploads: &mut Uploads<'_>) -> Result<Vec<f32>, MethodError> {
@@ -44,6 +44,8 @@ pub(super) fn trimmed_mean(uploads: &mut Uploads<'_>, trim: f64) -> Result<Vec<f
     let out = (trim * count as f64 + 1e-9).floor() as usize;
     let mut combined = Vec::with_capacity(all.len());
     let mut column: Vec<f32> = Vec::with_capacity(count);
+    let (is_judged, numbers) = (uploads.is_judged(), all.len());
+    let mut cut = vec![0_usize; count];
     uploads.spool.for_each_block(all, |_, rows| {
         let width = rows.first().map_or(0, |row| row.len());
         if out == 0 {
@@ -62,8 +64,16 @@ pub(super) fn trimmed_mean(uploads: &mut Uploads<'_>, trim: f64) -> Result<Vec<f
             let left = &column[out..count - out];
             let sum: f64 = left.iter().map(|x| f64::from(*x)).sum();
             combined.push((sum / left.len() as f64) as f32);
+            if let (true, Some(least), Some(most)) = (is_judged, left.first(), left.last()) {
+                for (cut, row) in cut.iter_mut().zip(rows) {
+                    let (below, above) = (row[at].total_cmp(least), row[at].total_cmp(most));
+                    *cut += usize::from(below.is_lt() || above.is_gt());
+                }
+            }
         }
     })?;
+    let kept = cut.iter().map(|cut| 1.0 - *cut as f64 / numbers.max(1) as f64);
+    uploads.judge(Treatment::Trimmed, kept);
     Ok(combined)
 }
 

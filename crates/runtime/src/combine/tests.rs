@@ -1,7 +1,7 @@
 //! Every rule by hand, its reductions, and what it withstands.
 
 use super::*;
-use formant_methods::{Weighing, WeightedAverage};
+use formant_methods::{Judged, Judgements, Weighing, WeightedAverage};
 use formant_numerics::{Rng, Stream};
 use std::borrow::Cow;
 
@@ -18,6 +18,7 @@ fn combined(way: &dyn Combine, reference: (&[f32], &[f32]), sent: &[Sent]) -> [V
             statistics: 1,
             weighing: Weighing::BySamples,
             rng: Rng::new(1, Stream::Test, 1, 0),
+            judgements: None,
         })
         .unwrap();
     for (client, (weight, w, statistics)) in sent.iter().enumerate() {
@@ -259,4 +260,39 @@ fn whoever_is_heaviest_is_found_in_any_order() {
         let from = (&*w, &*statistics);
         assert_eq!(combined(&held, from, &sent), combined(&WeightedAverage, from, &sent));
     }
+}
+
+/// What a rule tells of uploads that do not count as they were sent: whose, what, and how much of it counts.
+fn told(way: Combination, sent: &[(f64, &[f32])]) -> Vec<(usize, &'static str, f64)> {
+    let (sent, reference): (_, (&[f32], &[f32])) = (plain(sent), (&[0.0], &[]));
+    let judgements = Judgements::default();
+    let judged = Judged { combine: &way, judgements: &judgements };
+    // Nobody counts differently because somebody asks.
+    assert_eq!(combined(&judged, reference, &sent), combined(&way, reference, &sent));
+    let all = judgements.into_vec().into_iter();
+    all.map(|told| (told.client, told.treatment.word(), told.share)).collect()
+}
+
+#[test]
+fn whoever_does_not_count_in_full_is_named() {
+    let sent: [(f64, &[f32]); 5] =
+        [(1.0, &[1.0]), (1.0, &[2.0]), (1.0, &[3.0]), (1.0, &[-100.0]), (9.0, &[2.5])];
+    let by = |rule, max_share| told(Combination { rule, max_share, memory: 0 }, &sent);
+    // 9 beside 4 others is more than a half, and then counts as 4; with 0.4 as 0.4 (c + 4).
+    assert_eq!(by(Rule::Mean, 1.0), []);
+    assert_eq!(by(Rule::Mean, 0.5), [(4, "capped", 4.0 / 9.0)]);
+    let [(4, "capped", share)] = by(Rule::Mean, 0.4)[..] else { panic!() };
+    assert!((share - 8.0 / 3.0 / 9.0).abs() < 1e-12);
+    // The median norm is 2.5.
+    let clipped = [(2, "clipped", 2.5 / 3.0), (3, "clipped", 2.5 / 100.0)];
+    assert_eq!(by(Rule::Clipped { clip: 1.0 }, 1.0), clipped);
+    // 2.5 is nearest to its two nearest others.
+    let krum = Rule::Krum { attackers: 1, selected: 1 };
+    assert_eq!(by(krum, 0.5), [0, 1, 2, 3].map(|client| (client, "left-out", 0.0)));
+    let trimmed = by(Rule::TrimmedMean { trim: 0.2 }, 0.5);
+    assert_eq!(trimmed, [(2, "trimmed", 0.0), (3, "trimmed", 0.0)]);
+    assert_eq!(by(Rule::Median, 0.5), []);
+    let far = by(Rule::GeometricMedian { steps: 8 }, 1.0);
+    let of = |client| far.iter().find(|told| told.0 == client).map(|told| told.2);
+    assert!(of(3).is_some_and(|share| share < 0.02) && of(4).is_none(), "{far:?}");
 }

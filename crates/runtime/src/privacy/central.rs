@@ -2,7 +2,9 @@
 
 use super::{Privacy, changes};
 use formant_federation::Protocol;
-use formant_methods::{Combine, Combining, Contribution, MethodError, Round};
+use formant_methods::{
+    Combine, Combining, Contribution, Judgements, MethodError, Round, Treatment,
+};
 use formant_numerics::Rng;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -31,6 +33,7 @@ impl Combine for PrivateMean {
             reference: round.reference,
             sums: round.reference.iter().map(|vector| vec![0.0; vector.len()]).collect(),
             noise: self.privacy.generator(|| keyed)?,
+            judgements: round.judgements,
         }))
     }
 }
@@ -44,6 +47,15 @@ struct NoisySum<'r> {
     reference: &'r [Cow<'r, [f32]>],
     sums: Vec<Vec<f64>>,
     noise: Rng,
+    judgements: Option<&'r Judgements>,
+}
+
+impl NoisySum<'_> {
+    fn judge(&self, client: usize, treatment: Treatment, share: f64) {
+        if let Some(judgements) = self.judgements {
+            judgements.add(client, treatment, share);
+        }
+    }
 }
 
 impl Combining for NoisySum<'_> {
@@ -51,13 +63,16 @@ impl Combining for NoisySum<'_> {
         // Samples do not count: they are data too.
         let Contribution { client, vectors, .. } = upload;
         if !self.drawn.remove(&client) {
+            self.judge(client, Treatment::LeftOut, 0.0);
             return Ok(());
         }
         let pairs = || vectors.iter().zip(self.reference);
         let Some(factor) = self.privacy.factor(pairs().flat_map(|(sent, got)| changes(sent, got)))
         else {
+            self.judge(client, Treatment::LeftOut, 0.0);
             return Ok(());
         };
+        self.judge(client, Treatment::Clipped, factor);
         for (sum, (sent, got)) in self.sums.iter_mut().zip(pairs()) {
             sum.iter_mut()
                 .zip(changes(sent, got))

@@ -86,8 +86,14 @@ impl Ledger {
     /// What all rounds up to one have cost; they are asked for in order.
     pub fn spent(&mut self, round: u64) -> Spent {
         self.count.reach(&self.rules, round);
+        self.of(self.count.most)
+    }
+
+    /// What so many releases have cost whoever was in them: a client that adds its noise itself knows how many
+    /// there were, and need not take itself for whoever was in most.
+    pub fn of(&self, releases: u64) -> Spent {
         let Privacy { place, clip, noise_multiplier, delta, noise } = self.privacy;
-        let epsilon = self.accountant.epsilon(self.count.most, delta);
+        let epsilon = self.accountant.epsilon(releases, delta);
         Spent { epsilon, delta, place, clip, noise_multiplier, noise }
     }
 }

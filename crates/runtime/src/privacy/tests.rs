@@ -37,6 +37,7 @@ fn combined(
             statistics: 1,
             weighing: Weighing::BySamples,
             rng: Rng::new(1, Stream::Server, 1, 0),
+            judgements: None,
         })
         .unwrap();
     for (client, vector) in uploads {

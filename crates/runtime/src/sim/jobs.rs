@@ -145,6 +145,8 @@ impl Course<'_> {
                     loss: done.meter.mean_objective().and_then(finite),
                     terms: done.meter.mean_terms().and_then(finite),
                     clock: step.clock,
+                    // Of the whole federation, when the round closes.
+                    privacy: None,
                 },
                 Some(error) => {
                     Event::ClientFailed { method, round, client, phase, error: error.clone() }

@@ -17,7 +17,10 @@ impl Mind {
         round: u64,
         phase: Phase,
         record: &PhaseRecord,
+        is_answered: bool,
     ) -> Result<(), NetworkError> {
+        let privacy = if is_answered { self.spent(round) } else { None };
+        let epsilon = privacy.map(|privacy| privacy.epsilon);
         let (method, client) = (self.method().label.clone(), self.terms.client);
         let (round, meter) = (round as usize, &record.meter);
         let line = match &record.error {
@@ -32,12 +35,13 @@ impl Mind {
                 loss: meter.mean_objective().and_then(finite),
                 terms: meter.mean_terms().and_then(finite),
                 clock: None,
+                privacy,
             },
             Some(error) => {
                 Line::ClientFailed { method, round, client, phase, error: error.clone() }
             }
         };
-        info!(round, ?phase, seconds = record.seconds, error = record.error, "phase done");
+        info!(round, ?phase, seconds = record.seconds, error = record.error, epsilon, "phase done");
         Ok(self.journal.record_now(&line)?)
     }
 
