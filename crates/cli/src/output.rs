@@ -4,6 +4,7 @@ use crate::program;
 pub(crate) use formant_report::markdown_table;
 use std::io::{ErrorKind, IsTerminal, Write};
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Whether standard output may carry colour.
 pub(crate) fn colour_on_stdout() -> bool {
@@ -15,11 +16,26 @@ pub(crate) fn colour_on_stderr() -> bool {
     std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none()
 }
 
+/// Whether notes are left out.
+static SILENT: AtomicBool = AtomicBool::new(false);
+
+/// From now on this process makes no notes: another one makes the same.
+#[cfg(feature = "mpi")]
+pub(crate) fn silence() {
+    SILENT.store(true, Ordering::Relaxed);
+}
+
+pub(crate) fn is_silent() -> bool {
+    SILENT.load(Ordering::Relaxed)
+}
+
 /// `eprintln!` for what may be lost: a reader that has gone is no reason to panic.
 macro_rules! note {
     ($($words:tt)*) => {{
         use std::io::Write as _;
-        let _ = writeln!(std::io::stderr(), $($words)*);
+        if !crate::output::is_silent() {
+            let _ = writeln!(std::io::stderr(), $($words)*);
+        }
     }};
 }
 pub(crate) use note;

@@ -18,13 +18,15 @@ pub(crate) use alone::Team;
 use crate::args::Command;
 use crate::program;
 use formant_ranks::{Launched, launched};
+use formant_study::Series;
 use std::process::ExitCode;
 
 /// Several processes that would all do the same, each for itself, are refused: whoever starts them wants something else.
 /// Rank 0 says so; the others end without a word.
 pub(crate) fn check_alone(command: &Command) -> Option<anyhow::Result<ExitCode>> {
     let Launched { rank, size, may_be_alone } = launched().filter(|launched| launched.size > 1)?;
-    if may_be_alone && !cfg!(feature = "mpi") {
+    let is_shared = matches!(command, Command::Run(_)) && cfg!(feature = "mpi");
+    if may_be_alone && !is_shared {
         return None;
     }
     let name = program::name();
@@ -33,7 +35,13 @@ pub(crate) fn check_alone(command: &Command) -> Option<anyhow::Result<ExitCode>>
             "--seeds does not go with {size} processes: they share the clients of one run
 hint: start a run for each seed (--seed 1, --seed 2, ...), then `{name} compare` their folders"
         ),
-        Command::Run(_) if cfg!(feature = "mpi") => return None,
+        Command::Run(args) if args.resume.as_ref().is_some_and(|folder| Series::is_one(folder)) => {
+            anyhow::anyhow!(
+                "a run of several seeds does not go with {size} processes: they share the clients of one run
+hint: resume it in one process"
+            )
+        }
+        Command::Run(_) if is_shared => return None,
         Command::Run(_) => anyhow::anyhow!(
             "{size} processes were started together, and this binary knows no MPI
 hint: build one that does: `cargo install --path crates/cli --features mpi`, with an MPI library and libclang"

@@ -67,9 +67,7 @@ pub(crate) fn run(args: RunArgs, zoo: &Zoo) -> anyhow::Result<ExitCode> {
     };
     let bars = Bars::new(args.quiet);
     bars.announce(&plan.header, introduction(&plan) + &team.introduction());
-    if !args.quiet {
-        team.warn(&run_dir);
-    }
+    team.warn(&run_dir);
     for remark in &plan.federation.dataset.remarks {
         note!("note: {remark}");
     }

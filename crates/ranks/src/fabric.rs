@@ -33,13 +33,22 @@ pub trait Fabric {
     /// Sends frames and hands over what arrives meanwhile, or what is there if there is nothing to send. Comes back
     /// when all frames are on their way; says whether anything has come or gone.
     ///
-    /// It never waits for a rank that waits for this one: while frames go, others come.
+    /// It never waits for a rank that waits for this one: while frames go, others come. While it waits, it looks whether
+    /// that is still wanted, and ends all ranks once it is not: a rank that is lost never takes the rest of a frame.
     fn exchange(
         &mut self,
         frames: &[(To, Frame)],
         arrived: &mut Arrived<'_>,
+        wanted: &dyn Fn() -> bool,
     ) -> Result<bool, String>;
 
     /// Ends all ranks at once, without a word from any of them. Called when one of them is lost.
     fn abort(&mut self);
+
+    /// Goes after a failure, and waits for nobody.
+    fn leave(self)
+    where
+        Self: Sized,
+    {
+    }
 }

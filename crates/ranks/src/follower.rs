@@ -10,7 +10,7 @@ use formant_runtime::executor::threads::{See, Seen, Share};
 use formant_runtime::executor::{
     Adapting, Answer, Executor, Held, Jobs, Look, Start, Threads, Wave,
 };
-use formant_runtime::{Room, RunPlan, RuntimeError};
+use formant_runtime::{Room, RunPlan, RuntimeError, Stored};
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -146,7 +146,7 @@ impl Follower<'_, '_, '_> {
                 Done::Well
             }
             Order::Begin { method, clients, held, named } => {
-                self.begin(method, &clients, held, &named)?;
+                self.begin(method, &clients, held, named)?;
                 Done::Well
             }
             Order::Keep(slot) => {
@@ -216,8 +216,8 @@ impl Follower<'_, '_, '_> {
         &mut self,
         method: usize,
         clients: &[usize],
-        held: Held,
-        named: &[formant_runtime::Stored],
+        given: Vec<(usize, bool, Stored)>,
+        named: Vec<Stored>,
     ) -> Result<(), RuntimeError> {
         if method >= self.plan.methods.len() {
             return Err(no_method(method));
@@ -225,9 +225,20 @@ impl Follower<'_, '_, '_> {
         self.method = method;
         let room = Arc::new(Room::new(self.plan.memory));
         let folder = self.place.folder();
+        let all = self.plan.federation.clients.len();
         let (held, named) = match self.place {
-            Place::Shared(_) => (held, named.to_vec()),
-            Place::Own(_) => self.cache.begin(self.plan.federation.clients.len()),
+            Place::Shared(_) => {
+                let mut held = Held { clients: vec![None; all], sent: BTreeMap::new() };
+                for (client, is_state, stored) in given {
+                    if !is_state {
+                        held.sent.insert(client, stored);
+                    } else if let Some(state) = held.clients.get_mut(client) {
+                        *state = Some(stored);
+                    }
+                }
+                (held, named)
+            }
+            Place::Own(_) => self.cache.begin(all),
         };
         let start = Start { method, folder, room: &room, held: &held, named: &named };
         let share = Share { number: self.link.rank(), clients: clients.into() };

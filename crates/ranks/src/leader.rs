@@ -208,23 +208,13 @@ impl<'l, 's, 'p> Leader<'l, 's, 'p> {
         let (spots, index) = (&self.spots, method.index);
         let begin = |rank: usize| {
             let clients = shares[rank].clone();
-            if !spots[rank].sees {
-                return Order::Begin {
-                    method: index,
-                    clients,
-                    held: Held::default(),
-                    named: Vec::new(),
-                };
+            let (mut own, mut of_rank) = (Vec::new(), Vec::new());
+            if spots[rank].sees {
+                let found = holdings(held, &clients);
+                own.extend(found.map(|(client, is_state, at)| (client, is_state, at.clone())));
+                of_rank = named_of(named, rank);
             }
-            let mut own = Held { clients: vec![None; held.clients.len()], sent: BTreeMap::new() };
-            for (client, is_state, stored) in holdings(held, &clients) {
-                if is_state {
-                    own.clients[client] = Some(stored.clone());
-                } else {
-                    own.sent.insert(client, stored.clone());
-                }
-            }
-            Order::Begin { method: index, clients, held: own, named: named.to_vec() }
+            Order::Begin { method: index, clients, held: own, named: of_rank }
         };
         let stream = Stream::open((self.link, spots, order), begin, [], (1, Pulse::NONE))?;
         let (folder, room) = (method.folder.as_path(), &method.room);
@@ -278,6 +268,12 @@ fn holdings<'h>(
         .filter_map(|client| Some((*client, true, held.clients.get(*client)?.as_ref()?)));
     let sent = clients.iter().filter_map(|client| Some((*client, false, held.sent.get(client)?)));
     states.chain(sent)
+}
+
+/// What is named of the file that a rank writes: it must not be written over.
+fn named_of(named: &[Stored], rank: usize) -> Vec<Stored> {
+    let own = format!("values-{rank}.bin");
+    named.iter().filter(|stored| stored.file == own).cloned().collect()
 }
 
 /// Takes down what ranks say of themselves when an order has ended.
@@ -381,7 +377,11 @@ impl Executor for Leader<'_, '_, '_> {
         let writes = |rank: usize| looked.folder.is_some() && !spots[rank].sees;
         let orders = |rank: usize| Order::Look {
             round: looked.round,
-            folder: looked.folder.filter(|_| spots[rank].sees).map(ToOwned::to_owned),
+            // Another rank may stand elsewhere.
+            folder: looked
+                .folder
+                .filter(|_| spots[rank].sees)
+                .map(|folder| std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned())),
             answers: looked.answers,
             models: looked.models,
             shows: looked.mean || writes(rank),
@@ -620,8 +620,7 @@ impl Executor for Leader<'_, '_, '_> {
     fn sweep(&mut self, named: &[Stored]) {
         self.local.sweep(named);
         for rank in 1..self.link.size() {
-            let own = format!("values-{rank}.bin");
-            let of_rank = named.iter().filter(|stored| stored.file == own).cloned().collect();
+            let of_rank = named_of(named, rank);
             // A rank that is lost has been told of.
             let _ = self.tell(rank, &Order::Sweep(of_rank));
         }

@@ -3,8 +3,9 @@
 use crate::codec::{Kind, Letter, alive};
 use crate::fabric::{Fabric, Frame, To};
 use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -16,8 +17,9 @@ const FASTEST: Duration = Duration::from_micros(20);
 /// A rank that has nothing to say says so.
 const ALIVE: Duration = Duration::from_secs(5);
 
-/// A rank that is not heard for so long is lost.
-const LOST: Duration = Duration::from_secs(60);
+/// A rank that rank 0 does not hear for so long is lost. Others wait longer for rank 0: while it waits for one that is
+/// lost, it says nothing, and it is the one that knows who that is.
+const LOST: [Duration; 2] = [Duration::from_secs(60), Duration::from_secs(90)];
 
 /// How long whoever waits for a message waits before it looks whether it still wants it.
 const LOOK: Duration = Duration::from_millis(20);
@@ -39,6 +41,10 @@ struct Shared {
     arrived: Condvar,
     /// The order under way is called off.
     stop: AtomicBool,
+    /// All ranks are to end, whatever is on its way.
+    abort: AtomicBool,
+    /// After so long, whoever is not heard is lost.
+    lost: OnceLock<Duration>,
 }
 
 #[derive(Default)]
@@ -53,7 +59,8 @@ struct State {
     called_off: u64,
     traffic: Traffic,
     failure: Option<String>,
-    closing: Option<Closing>,
+    /// The thread ends when all is sent.
+    closing: bool,
 }
 
 struct Heard {
@@ -70,17 +77,17 @@ pub struct Traffic {
     pub received: u64,
 }
 
-#[derive(Clone, Copy, PartialEq)]
-enum Closing {
-    /// When all is sent.
-    InOrder,
-    /// At once, and all ranks with this one.
-    Abort,
-}
-
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn lost(&self) -> Duration {
+        self.lost.get().copied().unwrap_or(LOST[0])
+    }
+
+    fn is_aborted(&self) -> bool {
+        self.abort.load(Ordering::Relaxed)
     }
 }
 
@@ -94,6 +101,8 @@ impl Link {
             to_send: Condvar::new(),
             arrived: Condvar::new(),
             stop: AtomicBool::new(false),
+            abort: AtomicBool::new(false),
+            lost: OnceLock::new(),
         });
         let (ready, made) = std::sync::mpsc::channel();
         let served = shared.clone();
@@ -103,11 +112,17 @@ impl Link {
                 Err(why) => return drop(ready.send(Err(why))),
             };
             let (rank, size, host) = (fabric.rank(), fabric.size(), fabric.host());
+            // Once: nobody else sets it.
+            let _ = served.lost.set(LOST[usize::from(rank > 0)]);
             let heard = || Heard { last: Instant::now(), letters: VecDeque::new() };
             served.lock().ranks = (0..size).map(|_| heard()).collect();
             // Whoever starts it waits for this.
             let _ = ready.send(Ok((rank, size, host)));
-            if let Err(why) = serve(&mut fabric, &served) {
+            let serving = catch_unwind(AssertUnwindSafe(|| serve(&mut fabric, &served)));
+            let outcome =
+                serving.unwrap_or_else(|_| Err("the fabric's thread has panicked".into()));
+            if let Err(why) = outcome {
+                fabric.leave();
                 served.lock().failure.get_or_insert(why);
                 served.stop.store(true, Ordering::Relaxed);
                 served.arrived.notify_all();
@@ -140,7 +155,7 @@ impl Link {
         let others = state.ranks.iter().enumerate().filter(|(rank, _)| *rank != self.rank);
         // Others than rank 0 talk to it alone.
         let mut heard = others.filter(|(rank, _)| self.rank == 0 || *rank == 0);
-        state.failure.is_some() || heard.any(|(_, heard)| heard.last.elapsed() > LOST)
+        state.failure.is_some() || heard.any(|(_, heard)| heard.last.elapsed() > self.shared.lost())
     }
 
     /// Bytes exchanged so far.
@@ -168,7 +183,7 @@ impl Link {
                 return Err(why.clone());
             }
             let silent = state.ranks[from].last.elapsed();
-            if silent > LOST {
+            if silent > self.shared.lost() {
                 return Err(format!("it has not been heard for {} seconds", silent.as_secs()));
             }
             let Some(left) = LOOK.checked_sub(begun.elapsed()) else { return Ok(None) };
@@ -214,7 +229,7 @@ impl Link {
                 state.passes -= 1;
                 return true;
             }
-            if state.ranks[0].last.elapsed() > LOST {
+            if state.ranks[0].last.elapsed() > self.shared.lost() {
                 // Whoever reads the next order is told.
                 return false;
             }
@@ -225,11 +240,12 @@ impl Link {
 
     /// Ends all ranks, of which one is lost.
     pub fn abort(mut self) {
-        self.close(Closing::Abort);
+        self.shared.abort.store(true, Ordering::Relaxed);
+        self.close();
     }
 
-    fn close(&mut self, how: Closing) {
-        self.shared.lock().closing = Some(how);
+    fn close(&mut self) {
+        self.shared.lock().closing = true;
         self.shared.to_send.notify_one();
         if let Some(thread) = self.thread.take() {
             // A panic there has ended the fabric, and there is nothing to add.
@@ -240,7 +256,7 @@ impl Link {
 
 impl Drop for Link {
     fn drop(&mut self) {
-        self.close(Closing::InOrder);
+        self.close();
     }
 }
 
@@ -250,7 +266,7 @@ fn serve(fabric: &mut impl Fabric, shared: &Shared) -> Result<(), String> {
     let mut said = Instant::now();
     loop {
         let mut state = shared.lock();
-        if state.closing == Some(Closing::Abort) {
+        if shared.is_aborted() {
             drop(state);
             fabric.abort();
             return Ok(());
@@ -261,17 +277,18 @@ fn serve(fabric: &mut impl Fabric, shared: &Shared) -> Result<(), String> {
             state.out.extend(to.map(|to| (To::One(to), frame.clone())));
         }
         let out: Vec<_> = state.out.drain(..).collect();
-        let closing = state.closing.is_some();
+        let closing = state.closing;
         drop(state);
         if !out.is_empty() {
             said = Instant::now();
         }
         let mut broken = None;
-        let moved = fabric.exchange(&out, &mut |from, bytes| {
+        let mut arrived = |from, bytes| {
             if let Err(why) = shared.take_in(from, bytes) {
                 broken.get_or_insert(why);
             }
-        })?;
+        };
+        let moved = fabric.exchange(&out, &mut arrived, &|| !shared.is_aborted())?;
         if let Some(why) = broken {
             return Err(why);
         }

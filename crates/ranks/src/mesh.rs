@@ -41,6 +41,7 @@ impl Fabric for Mesh {
         &mut self,
         frames: &[(To, Frame)],
         arrived: &mut Arrived<'_>,
+        _: &dyn Fn() -> bool,
     ) -> Result<bool, String> {
         let mut moved = !frames.is_empty();
         for (to, frame) in frames {

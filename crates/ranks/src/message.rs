@@ -15,7 +15,14 @@ pub(crate) enum Order {
     /// What a client holds, for a rank that does not see the run folder. It follows, encoded.
     Stow { client: usize, what: Holding },
     /// A method begins, with these clients. A rank that does not see the run folder has been given what they hold.
-    Begin { method: usize, clients: Vec<usize>, held: Held, named: Vec<Stored> },
+    Begin {
+        method: usize,
+        clients: Vec<usize>,
+        /// Client, whether it is its state, and where that is.
+        held: Vec<(usize, bool, Stored)>,
+        /// What the last checkpoint names of the rank's own file.
+        named: Vec<Stored>,
+    },
     /// Something that further orders speak of. It follows, encoded.
     Keep(Slot),
     /// Jobs, with the broadcasts that were kept. Those of other rounds are not needed any more.

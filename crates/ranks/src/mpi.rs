@@ -31,6 +31,9 @@ pub struct Mpi {
     _universe: Universe,
 }
 
+/// Looks whether what is waited for is still wanted, and ends all ranks if not.
+type Look<'a> = dyn Fn() + 'a;
+
 type Sends<'a, 's> = Vec<Request<'a, [u8], &'s LocalScope<'a>>>;
 
 impl Mpi {
@@ -45,16 +48,16 @@ impl Mpi {
     }
 
     /// Hands over what is there; says whether anything was.
-    fn receive(&mut self, arrived: &mut Arrived<'_>) -> bool {
+    fn receive(&mut self, arrived: &mut Arrived<'_>, look: &Look<'_>) -> bool {
         let mut any = false;
         while let Some((message, status)) = self.world.any_process().immediate_matched_probe() {
             any = true;
             let (from, tag) = (status.source_rank() as usize, status.tag());
-            let part = take(message, status);
+            let part = take(message, status, look);
             if tag == TO_ALL {
                 let length = u64::from_le_bytes(std::array::from_fn(|i| part[i]));
                 let mut bytes = vec![0; length as usize];
-                self.pass_to_all(&mut bytes);
+                self.pass_to_all(&mut bytes, look);
                 arrived(from, bytes);
                 continue;
             }
@@ -75,30 +78,31 @@ impl Mpi {
     }
 
     /// Takes part in a collective: all others do, or will as soon as they look.
-    fn pass_to_all(&self, bytes: &mut [u8]) {
+    fn pass_to_all(&self, bytes: &mut [u8], look: &Look<'_>) {
         for part in bytes.chunks_mut(PART) {
             mpi::request::scope(|scope| {
                 let root = self.all.process_at_rank(0);
-                complete(root.immediate_broadcast_into(scope, part));
+                complete(root.immediate_broadcast_into(scope, part), look);
             });
         }
     }
 }
 
 /// Receives a message that has been found.
-fn take(message: Message, status: Status) -> Vec<u8> {
+fn take(message: Message, status: Status, look: &Look<'_>) -> Vec<u8> {
     let mut bytes = vec![0_u8; status.count(u8::equivalent_datatype()) as usize];
     mpi::request::scope(|scope| {
-        complete(message.immediate_matched_receive_into(scope, bytes.as_mut_slice()));
+        complete(message.immediate_matched_receive_into(scope, bytes.as_mut_slice()), look);
     });
     bytes
 }
 
 /// Waits until something is done. MPI would wait as well, but not let anybody else have the core meanwhile. Whatever
 /// else is under way moves on.
-fn complete<'a, D: ?Sized, S: Scope<'a>>(mut request: Request<'a, D, S>) {
+fn complete<'a, D: ?Sized, S: Scope<'a>>(mut request: Request<'a, D, S>, look: &Look<'_>) {
     while let Err(under_way) = request.test() {
         request = under_way;
+        look();
         std::thread::sleep(PAUSE);
     }
 }
@@ -120,7 +124,13 @@ impl Fabric for Mpi {
         &mut self,
         frames: &[(To, Frame)],
         arrived: &mut Arrived<'_>,
+        wanted: &dyn Fn() -> bool,
     ) -> Result<bool, String> {
+        let look = || {
+            if !wanted() {
+                SimpleCommunicator::world().abort(1);
+            }
+        };
         let mut moved = !frames.is_empty();
         let lengths: Vec<[u8; 8]> =
             frames.iter().map(|(_, frame)| (frame.len() as u64).to_le_bytes()).collect();
@@ -142,23 +152,29 @@ impl Fabric for Mpi {
                             sends.push(to.immediate_send_with_tag(scope, &length[..], TO_ALL));
                         }
                         // The root of a collective lends its memory to it as the others do.
-                        self.pass_to_all(&mut frame.to_vec());
+                        self.pass_to_all(&mut frame.to_vec(), &look);
                     }
                 }
             }
             loop {
-                let came = self.receive(arrived);
+                let came = self.receive(arrived, &look);
                 moved |= came;
                 sends = sends.into_iter().filter_map(|send| send.test().err()).collect();
                 if sends.is_empty() {
                     break;
                 }
                 if !came {
+                    look();
                     std::thread::sleep(PAUSE);
                 }
             }
         });
         Ok(moved)
+    }
+
+    fn leave(self) {
+        // To end MPI in order is to wait for ranks that may wait for this one.
+        std::mem::forget(self);
     }
 
     fn abort(&mut self) {

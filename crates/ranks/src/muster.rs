@@ -5,9 +5,11 @@ use crate::fabric::To;
 use crate::follower::Place;
 use crate::link::Link;
 use crate::message::Order;
-use formant_runtime::RunPlan;
+use formant_runtime::quantity::memory;
+use formant_runtime::{Footprint, RunPlan, available};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -40,6 +42,8 @@ pub struct Card {
     pub processors: String,
     /// How many these are.
     pub cores: usize,
+    /// Bytes of memory that are free, where the system tells.
+    pub memory: Option<u64>,
     /// The version of the program.
     pub version: String,
     /// A hash of its binary.
@@ -57,6 +61,7 @@ impl Card {
         Ok(Self {
             processors: allowed.unwrap_or("all").trim().to_owned(),
             cores: std::thread::available_parallelism().map_or(1, usize::from),
+            memory: available(),
             version: env!("CARGO_PKG_VERSION").into(),
             binary: xxh3_64(&binary),
             host,
@@ -101,8 +106,7 @@ pub struct Refused(pub Vec<(String, String)>);
 
 impl std::fmt::Display for Refused {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let n = self.0.len();
-        write!(out, "{n} rank{} cannot take part", if n == 1 { "" } else { "s" })?;
+        write!(out, "not all ranks can take part")?;
         for (name, why) in &self.0 {
             write!(out, "\n  {name}: {why}")?;
         }
@@ -130,13 +134,15 @@ pub fn call(link: &Link, call: &Call) -> Result<(), String> {
 }
 
 /// Everybody's answer. The ranks take part if all of them are about to run the same on the same data, with the same
-/// binary. `threads` are worker threads for each of them, if somebody has said how many.
+/// binary, and if their hosts have the memory for it. `threads` are worker threads for each of them, if somebody has said
+/// how many.
 pub fn gather(
     link: &Link,
     own: &Card,
-    data: &str,
+    plan: &RunPlan,
     threads: Option<usize>,
 ) -> Result<Vec<Spot>, Refused> {
+    let data = &check_of(plan);
     let mut cards = vec![own.clone()];
     let mut refused = Vec::new();
     for rank in 1..link.size() {
@@ -157,7 +163,34 @@ pub fn gather(
         threads: threads.unwrap_or_else(|| share_of(card, &cards)),
         sees: true,
     };
-    Ok(cards.iter().map(spot).collect())
+    let spots: Vec<Spot> = cards.iter().map(spot).collect();
+    check_memory(&cards, &spots, &Footprint::of(plan))?;
+    Ok(spots)
+}
+
+/// Ranks of one host share its memory: each fits alone, and all of them may not.
+fn check_memory(cards: &[Card], spots: &[Spot], footprint: &Footprint) -> Result<(), Refused> {
+    let mut hosts: BTreeMap<&str, (Option<u64>, u64, usize)> = BTreeMap::new();
+    for (card, spot) in cards.iter().zip(spots) {
+        let (free, needed, ranks) = hosts.entry(&card.host).or_default();
+        // Who has looked first has seen most of it.
+        *free = (*free).max(card.memory);
+        *needed += footprint.with_workers(spot.threads.min(footprint.workers.max(1)));
+        *ranks += 1;
+    }
+    let short = hosts.into_iter().filter_map(|(host, (free, needed, ranks))| {
+        let free = free.filter(|free| *free < needed)?;
+        Some((
+            format!("the {ranks} ranks on {host}"),
+            format!(
+                "together they take at least {} of memory, and {} are free; start fewer of them there, or set runtime.threads lower",
+                memory(needed),
+                memory(free)
+            ),
+        ))
+    });
+    let short: Vec<(String, String)> = short.collect();
+    if short.is_empty() { Ok(()) } else { Err(Refused(short)) }
 }
 
 fn check(own: &Card, card: &Card, data: &str, theirs: &Result<String, String>) -> Option<String> {
@@ -297,7 +330,7 @@ mod tests {
 
     fn card(host: &str, processors: &str, cores: usize) -> Card {
         let (host, processors) = (host.into(), processors.into());
-        Card { host, processors, cores, version: "1".into(), binary: 7 }
+        Card { host, processors, cores, memory: Some(100), version: "1".into(), binary: 7 }
     }
 
     #[test]
@@ -308,6 +341,20 @@ mod tests {
         assert_eq!(threads, [4, 4, 2, 8]);
         let crowd = vec![card("a", "0", 1); 3];
         assert_eq!(share_of(&crowd[0], &crowd), 1, "everybody has one");
+    }
+
+    #[test]
+    fn ranks_of_one_host_have_to_fit_together() {
+        let cards = [card("a", "0", 1), card("a", "1", 1), card("b", "0", 1)];
+        let spot = |card: &Card| Spot { host: card.host.clone(), threads: 2, sees: true };
+        let spots: Vec<Spot> = cards.iter().map(spot).collect();
+        let taking = |worker| Footprint { model: 1, shared: 10, worker, batch: 1, workers: 2 };
+        check_memory(&cards, &spots, &taking(20)).unwrap();
+        let refused = check_memory(&cards, &spots, &taking(21)).unwrap_err().to_string();
+        assert!(refused.contains("the 2 ranks on a: together they take at least 104"), "{refused}");
+        assert!(!refused.contains("on b"), "{refused}");
+        let unknown = cards.map(|card| Card { memory: None, ..card });
+        check_memory(&unknown, &spots, &taking(21)).unwrap();
     }
 
     #[test]

@@ -36,7 +36,7 @@ impl<'a> Stream<'a> {
     /// Waits until a rank has done one of them.
     pub(crate) fn confirm(&mut self, rank: usize) -> Result<(), RuntimeError> {
         match (self.hear(rank)?, self.ended[rank].take()) {
-            (None, Some(Ended { outcome: Err(failure), .. })) => Err(self.told(rank, failure)),
+            (None, Some(Ended { outcome: Err(failure), .. })) => Err(self.told(rank, &failure)),
             (None, Some(_)) => Ok(()),
             _ => Err(failed(self.spots, rank, "it has answered something else".into())),
         }
@@ -87,7 +87,8 @@ impl<'a> Stream<'a> {
         self.ask();
         match self.hear(rank)? {
             Some(report) => Ok(report),
-            None => match self.ended[rank].take() {
+            // It stays ended, so that nobody waits for its end again.
+            None => match &self.ended[rank] {
                 Some(Ended { outcome: Err(failure), .. }) => Err(self.told(rank, failure)),
                 _ => Err(failed(self.spots, rank, "it has ended before its time".into())),
             },
@@ -115,10 +116,10 @@ impl<'a> Stream<'a> {
         }
     }
 
-    fn told(&self, rank: usize, failure: Failure) -> RuntimeError {
+    fn told(&self, rank: usize, failure: &Failure) -> RuntimeError {
         match failure {
             Failure::Stopped => MethodError::Stopped.into(),
-            Failure::Other(why) => failed(self.spots, rank, why),
+            Failure::Other(why) => failed(self.spots, rank, why.clone()),
         }
     }
 
@@ -160,7 +161,7 @@ impl<'a> Stream<'a> {
                 Ok(done) => dones.push(done),
                 Err(told) => {
                     failure = Some(());
-                    let told = self.told(rank, told);
+                    let told = self.told(rank, &told);
                     // What has gone wrong says more than that others were stopped for it.
                     if first.as_ref().is_none_or(RuntimeError::is_stop) {
                         first = Some(told);

@@ -195,6 +195,7 @@ impl Client {
     ) -> anyhow::Result<Transfer<()>> {
         let (bytes, file) = self.shared.upload(round, self.place)?;
         let header = proto::UploadHeader {
+            loss: None,
             round,
             file: Some(file),
             encoding: 0,

@@ -2,7 +2,7 @@
 
 use crate::args::RunArgs;
 use crate::interrupt::disregard;
-use crate::output::{note, pasteable, print_error};
+use crate::output::{note, pasteable, print_error, silence};
 use crate::program;
 use crate::run::{experiment, threads};
 use anyhow::{Context, anyhow};
@@ -33,12 +33,15 @@ struct Party {
 impl Team {
     /// Meets whoever was started together with this process.
     pub(crate) fn gather() -> anyhow::Result<Self> {
-        let Some(launched) = launched() else { return Ok(Self { party: None }) };
+        // Some libraries end a process that asks for others where nobody has started any.
+        let Some(launched) = launched().filter(|launched| launched.size > 1) else {
+            return Ok(Self { party: None });
+        };
         let link = Link::start(Mpi::start).map_err(|why| anyhow!("MPI does not start: {why}"))?;
-        if link.size() == 1 && launched.size > 1 && !launched.may_be_alone {
+        if link.size() == 1 {
             return Err(anyhow!(
                 "{} processes were started together, and MPI connects none of them
-hint: start them with the launcher of the MPI library that this binary was built with; under Slurm, `srun --mpi=list` shows what it can",
+hint: start them with the launcher of the MPI library that this binary was built with; under Slurm, `srun --mpi=list` shows what it can. Processes that are to run alone: start each as a step of its own",
                 launched.size
             ));
         }
@@ -54,14 +57,15 @@ hint: start them with the launcher of the MPI library that this binary was built
             party.link = Some(link);
             return None;
         }
-        // Rank 0 hears signals for all.
+        // Rank 0 hears signals for all, and says what there is to say.
         disregard();
+        silence();
         let answered = formant_ranks::answer(&link, &party.card, |call| prepare(call, args, zoo));
         let followed = answered.and_then(|part| {
             part.map_or(Ok(()), |(plan, place)| formant_ranks::follow(&plan, &link, &place))
         });
         let Err(why) = followed else { return Some(Ok(ExitCode::SUCCESS)) };
-        note!("rank {} on {}: rank 0 failed: {why}", link.rank(), link.host());
+        print_error(&anyhow!("rank {} on {}: rank 0 failed: {why}", link.rank(), link.host()));
         link.abort();
         Some(Ok(ExitCode::FAILURE))
     }
@@ -87,8 +91,8 @@ hint: start them with the launcher of the MPI library that this binary was built
         experiment: &Experiment,
     ) -> anyhow::Result<()> {
         let Some((party, link)) = self.party() else { return Ok(()) };
-        let (data, asked) = (formant_ranks::check_of(plan), experiment.runtime.threads);
-        let spots = formant_ranks::gather(link, &party.card, &data, asked)?;
+        let asked = experiment.runtime.threads;
+        let spots = formant_ranks::gather(link, &party.card, plan, asked)?;
         plan.threads = spots[0].threads;
         if let Some(party) = &mut self.party {
             party.spots = spots;
@@ -165,7 +169,11 @@ hint: start them with the launcher of the MPI library that this binary was built
             && link.is_broken()
         {
             // Ranks that are left wait for nothing any more, and this process ends with them: it has to be told now.
-            print_error(&anyhow!(error.to_string()));
+            print_error(&anyhow!(
+                "{error}\nhint: go on from the last checkpoint, with any number of ranks: {} run --resume {}",
+                program::name(),
+                pasteable(run_dir)
+            ));
             self.abort();
         }
         outcome
@@ -191,9 +199,18 @@ impl Drop for Team {
 
 /// Makes the plan that rank 0 has told, if this rank was not told another one.
 fn prepare(call: &Call, args: &RunArgs, zoo: &Zoo) -> Result<RunPlan, String> {
-    let table =
+    let mut table: toml::Table =
         call.experiment.parse().map_err(|error| format!("the experiment of rank 0: {error}"))?;
-    let theirs = Experiment::parse(&table, &[], zoo).map_err(|error| error.to_string())?;
+    let parse =
+        |table: &toml::Table| Experiment::parse(table, &[], zoo).map_err(|error| error.to_string());
+    let mut theirs = parse(&table)?;
+    if theirs.data.origin.dir.as_ref().is_some_and(|dir| !dir.exists()) {
+        // They lie elsewhere on this host: where FORMANT_DATA says, or in the cache folder.
+        if let Some(data) = table.get_mut("data").and_then(|data| data.as_table_mut()) {
+            data.remove("dir");
+        }
+        theirs = parse(&table)?;
+    }
     let mine = experiment(&args.experiment, &threads(args.threads), zoo);
     let plan = match mine {
         Ok(own) if args.resume.is_none() => match difference(&theirs, &own) {

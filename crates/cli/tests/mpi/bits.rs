@@ -37,6 +37,21 @@ fn a_party_of_one_is_a_run_like_any_other() {
 }
 
 #[test]
+fn ranks_may_stand_in_other_folders() {
+    let terminal = Terminal::with_tiny();
+    terminal.succeed(&["run", "tiny.toml", "--quiet", "--out", "alone"]);
+    std::fs::create_dir(terminal.path("elsewhere")).unwrap();
+    let formant = env!("CARGO_BIN_EXE_formant");
+    let own = vec![formant, "run", "tiny.toml", "--out", "run"];
+    let script = format!("cd elsewhere && exec {formant} run tiny.toml --out run");
+    let script: &'static str = Box::leak(script.into_boxed_str());
+    let answer = terminal.answer(terminal.mpirun(&[(1, own), (2, vec!["sh", "-c", script])]));
+    assert_eq!(answer.code, Some(0), "{answer:?}");
+    assert_eq!(fate(&terminal.path("run")), fate(&terminal.path("alone")));
+    assert_eq!(std::fs::read_dir(terminal.path("elsewhere")).unwrap().count(), 0);
+}
+
+#[test]
 fn ranks_that_do_not_see_the_run_folder_keep_states_on_a_disk_of_their_own() {
     let terminal = Terminal::new();
     terminal.write("zoo.toml", &zoo(&terminal));

@@ -17,7 +17,7 @@ fn another_experiment_is_refused() {
     let run = vec![FORMANT, "run", "tiny.toml", "--out", "run"];
     let other = [run.clone(), vec!["--seed", "9"]].concat();
     let said = refused(&terminal, &[(2, run), (1, other)]);
-    assert!(said.contains("1 rank cannot take part"), "{said}");
+    assert!(said.contains("not all ranks can take part"), "{said}");
     assert!(said.contains("rank 2 on "), "{said}");
     assert!(said.contains("seed is 9 and not 1 as at rank 0"), "{said}");
 }
@@ -95,6 +95,9 @@ fn what_cannot_be_shared_is_refused_once() {
     let said = refused(&terminal, &[(3, vec![FORMANT, "reproduce", "cifar10"])]);
     assert_eq!(said.matches("3 processes were started together").count(), 1, "{said}");
     assert!(said.contains("--shard i/n"), "{said}");
+    terminal.succeed(&["run", "tiny.toml", "--seeds", "2", "--out", "series", "--quiet"]);
+    let series = terminal.answer(terminal.party(2, &["run", "--resume", "series"]));
+    assert_eq!(series.stderr.matches("several seeds does not go with 2 processes").count(), 1);
     let seeds = vec![FORMANT, "run", "tiny.toml", "--seeds", "2", "--out", "run"];
     let said = refused(&terminal, &[(2, seeds)]);
     assert_eq!(said.matches("--seeds does not go with 2 processes").count(), 1, "{said}");

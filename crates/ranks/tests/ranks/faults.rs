@@ -30,9 +30,10 @@ impl Fabric for Breaks {
         &mut self,
         frames: &[(To, Frame)],
         arrived: &mut Arrived<'_>,
+        wanted: &dyn Fn() -> bool,
     ) -> Result<bool, String> {
         self.frames = self.frames.checked_sub(frames.len()).ok_or("the cable is out")?;
-        self.mesh.exchange(frames, arrived)
+        self.mesh.exchange(frames, arrived, wanted)
     }
 
     fn abort(&mut self) {}
@@ -95,7 +96,14 @@ fn a_broken_connection_ends_the_run_by_name_and_it_goes_on_from_its_checkpoint()
 
 #[test]
 fn what_goes_wrong_at_a_rank_is_told_by_name() {
-    let text = experiment(&named(&["ditto"]), DENSE, "");
+    // At a checkpoint, and in the middle of a round: states do not fit into memory then.
+    for memory in ["", "memory = \"1kB\"\n"] {
+        a_rank_without_its_folder_is_told_by_name(memory);
+    }
+}
+
+fn a_rank_without_its_folder_is_told_by_name(memory: &str) {
+    let text = experiment(&named(&["ditto"]), DENSE, memory);
     let folder = Folder::new();
     let gone = folder.file("gone");
     let error = std::thread::scope(|scope| {
@@ -119,4 +127,88 @@ fn what_goes_wrong_at_a_rank_is_told_by_name() {
     });
     assert!(error.starts_with("rank 1 on there failed: cannot write "), "{error}");
     assert!(error.contains("gone"), "{error}");
+}
+
+/// A transfer to a rank that takes nothing any more.
+struct Stuck(Mesh);
+
+impl Fabric for Stuck {
+    fn rank(&self) -> usize {
+        self.0.rank()
+    }
+
+    fn size(&self) -> usize {
+        self.0.size()
+    }
+
+    fn host(&self) -> String {
+        self.0.host()
+    }
+
+    fn exchange(
+        &mut self,
+        frames: &[(To, Frame)],
+        arrived: &mut Arrived<'_>,
+        wanted: &dyn Fn() -> bool,
+    ) -> Result<bool, String> {
+        while !frames.is_empty() && wanted() {
+            std::thread::yield_now();
+        }
+        self.0.exchange(&[], arrived, wanted)
+    }
+
+    fn abort(&mut self) {}
+}
+
+#[test]
+fn a_transfer_that_hangs_ends_with_the_ranks() {
+    let mut ends = Mesh::of(2).into_iter();
+    let own = Stuck(ends.next().unwrap());
+    let link = Link::start(move || Ok(own)).unwrap();
+    dismiss(&link);
+    link.abort();
+}
+
+/// Something in the fabric that nobody has thought of.
+struct Panics(Mesh);
+
+impl Fabric for Panics {
+    fn rank(&self) -> usize {
+        self.0.rank()
+    }
+
+    fn size(&self) -> usize {
+        self.0.size()
+    }
+
+    fn host(&self) -> String {
+        self.0.host()
+    }
+
+    fn exchange(
+        &mut self,
+        _: &[(To, Frame)],
+        _: &mut Arrived<'_>,
+        _: &dyn Fn() -> bool,
+    ) -> Result<bool, String> {
+        panic!("nobody has thought of this")
+    }
+
+    fn abort(&mut self) {}
+}
+
+#[test]
+fn a_panic_of_the_fabric_is_an_error() {
+    let mut ends = Mesh::of(2).into_iter();
+    let own = Panics(ends.next().unwrap());
+    let link = Link::start(move || Ok(own)).unwrap();
+    let plan = plan_of(&experiment(&named(&["fedavg"]), DENSE, ""));
+    let spot = Spot { host: "here".into(), threads: 1, sees: true };
+    let folder = Folder::new();
+    let outcome = std::thread::scope(|scope| {
+        let mut leader = Leader::new(&plan, scope, &link, vec![spot; 2]);
+        sim::extend_on(&mut leader, &plan, folder.path(), &Quiet, &AtomicBool::new(false))
+    });
+    assert!(outcome.unwrap_err().to_string().contains("has panicked"));
+    assert!(link.is_broken());
 }

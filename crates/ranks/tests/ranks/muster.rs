@@ -1,7 +1,7 @@
 //! Who may take part.
 
 use crate::party::{experiment, named, plan_of};
-use formant_ranks::{Call, Card, Leader, Link, Mesh, Place, Refused, Spot, answer, call, check_of};
+use formant_ranks::{Call, Card, Leader, Link, Mesh, Place, Refused, Spot, answer, call};
 use formant_ranks::{dismiss, follow, gather, settle};
 use formant_runtime::sim::{self, Outcome};
 use formant_runtime::{Quiet, RunPlan};
@@ -48,7 +48,7 @@ fn lead(link: &Link, run_dir: &Path) -> Result<Vec<Spot>, Refused> {
     let experiment = experiment(&named(&["fedavg"]), DENSE, "");
     call(link, &Call { card: card.clone(), experiment: experiment.clone() }).unwrap();
     let mut plan = plan_of(&experiment);
-    let mut spots = gather(link, &card, &check_of(&plan), Some(1))?;
+    let mut spots = gather(link, &card, &plan, Some(1))?;
     settle(link, run_dir, &mut spots)?;
     plan.threads = spots[0].threads;
     let outcome = std::thread::scope(|scope| {
@@ -80,7 +80,7 @@ fn who_is_about_to_do_the_same_takes_part() {
 #[test]
 fn another_binary_is_refused() {
     let why = refused(Other { card: |card| card.binary += 1, ..WILLING });
-    assert!(why.contains("1 rank cannot take part\n  rank 1 on this process: "), "{why}");
+    assert!(why.contains("not all ranks can take part\n  rank 1 on this process: "), "{why}");
     assert!(why.contains("binary") && why.contains("copy one to all hosts"), "{why}");
 }
 

@@ -117,6 +117,18 @@ impl Queue {
     }
 }
 
+impl Drop for ClientStore<'_> {
+    /// Whoever shares the room, such as a store that goes on with these clients, has it again.
+    fn drop(&mut self) {
+        let inner = self.inner.get_mut().unwrap_or_else(std::sync::PoisonError::into_inner);
+        for place in inner.states.values() {
+            if let Place::Memory(value, _) = place {
+                self.room.leave_state(value.encoded_len().unwrap_or(0) as u64);
+            }
+        }
+    }
+}
+
 impl<'m> ClientStore<'m> {
     /// An empty store over a folder, which must exist, for all clients.
     #[cfg(test)]

@@ -238,6 +238,20 @@ fn a_value_larger_than_a_queue_passes_alone() {
 }
 
 #[test]
+fn a_store_that_goes_gives_its_room_back() {
+    let bench = Bench::new();
+    let store = bench.store(2 * STATE);
+    let room = store.room.clone();
+    for client in 0..2 {
+        store.take(client, || state(&*bench.method, 0.0)).unwrap();
+        store.give_back(client, state(&*bench.method, 1.0), true).unwrap();
+    }
+    assert_eq!(room.used().0, 2 * STATE);
+    drop(store);
+    assert_eq!(room.used(), (0, 0));
+}
+
+#[test]
 fn uploads_beyond_their_room_wait_on_disk() {
     let bench = Bench::new();
     let store = bench.store(2 * STATE);
