@@ -330,7 +330,7 @@ mod tests {
 
     fn card(host: &str, processors: &str, cores: usize) -> Card {
         let (host, processors) = (host.into(), processors.into());
-        Card { host, processors, cores, memory: Some(100), version: "1".into(), binary: 7 }
+        Card { host, processors, cores, memory: Some(100 << 30), version: "1".into(), binary: 7 }
     }
 
     #[test]
@@ -348,10 +348,19 @@ mod tests {
         let cards = [card("a", "0", 1), card("a", "1", 1), card("b", "0", 1)];
         let spot = |card: &Card| Spot { host: card.host.clone(), threads: 2, sees: true };
         let spots: Vec<Spot> = cards.iter().map(spot).collect();
-        let taking = |worker| Footprint { model: 1, shared: 10, worker, batch: 1, workers: 2 };
+        let taking = |worker: u64| Footprint {
+            model: 1,
+            shared: 10 << 30,
+            worker: worker << 30,
+            batch: 1,
+            workers: 2,
+        };
         check_memory(&cards, &spots, &taking(20)).unwrap();
         let refused = check_memory(&cards, &spots, &taking(21)).unwrap_err().to_string();
-        assert!(refused.contains("the 2 ranks on a: together they take at least 104"), "{refused}");
+        assert!(
+            refused.contains("the 2 ranks on a: together they take at least 104.0 GiB"),
+            "{refused}"
+        );
         assert!(!refused.contains("on b"), "{refused}");
         let unknown = cards.map(|card| Card { memory: None, ..card });
         check_memory(&unknown, &spots, &taking(21)).unwrap();

@@ -275,6 +275,11 @@ pub(crate) fn authorities(dir: &Path) -> Result<Vec<CertificateDer<'static>>, Id
     }
     roots(&authorities)
         .map_err(|error| IdentityError::unusable(&path, reason(&error), AUTHORITY_ABSENT))?;
+    for authority in &authorities {
+        // Lists of revoked certificates are checked by it, and must not be blamed for it.
+        parse(authority)
+            .map_err(|found| IdentityError::unusable(&path, found, AUTHORITY_ABSENT))?;
+    }
     Ok(authorities)
 }
 

@@ -12,6 +12,7 @@ use serde_json::Value;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 /// Calls from one fault to the next.
@@ -23,9 +24,21 @@ fn stride() -> usize {
 fn house() -> House {
     let mut house = House::new(2, "ditto", "chunk = \"8KiB\"\nlinger = \"20s\"");
     house.table.insert("rounds".into(), 2.into());
-    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    house.set("server", "listen", port.to_string());
+    house.set("server", "listen", free_address());
     house
+}
+
+/// An address that stays free while no server is there: below those that the system gives to connections.
+fn free_address() -> String {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    loop {
+        let next =
+            std::process::id().wrapping_mul(97).wrapping_add(NEXT.fetch_add(1, Ordering::Relaxed));
+        let address = format!("127.0.0.1:{}", 12_000 + next % 20_000);
+        if std::net::TcpListener::bind(&address).is_ok() {
+            return address;
+        }
+    }
 }
 
 /// Comes when a call has failed and whoever made it has had time to notice.
