@@ -7,13 +7,22 @@ use formant_runtime::{Quiet, RuntimeError};
 use formant_testing::{DENSE, Folder};
 use std::sync::atomic::AtomicBool;
 
-/// A mesh that breaks after so many frames of this rank have gone.
-struct Breaks {
-    mesh: Mesh,
-    frames: usize,
+/// What is wrong with a mesh.
+enum Fault {
+    /// It breaks after so many frames of this rank have gone.
+    Breaks(usize),
+    /// Nobody takes what is sent.
+    Sticks,
+    /// Something that nobody has thought of.
+    Panics,
 }
 
-impl Fabric for Breaks {
+struct Faulty {
+    mesh: Mesh,
+    fault: Fault,
+}
+
+impl Fabric for Faulty {
     fn rank(&self) -> usize {
         self.mesh.rank()
     }
@@ -32,8 +41,19 @@ impl Fabric for Breaks {
         arrived: &mut Arrived<'_>,
         wanted: &dyn Fn() -> bool,
     ) -> Result<bool, String> {
-        self.frames = self.frames.checked_sub(frames.len()).ok_or("the cable is out")?;
-        self.mesh.exchange(frames, arrived, wanted)
+        match &mut self.fault {
+            Fault::Breaks(left) => {
+                *left = left.checked_sub(frames.len()).ok_or("the cable is out")?;
+                self.mesh.exchange(frames, arrived, wanted)
+            }
+            Fault::Sticks => {
+                while !frames.is_empty() && wanted() {
+                    std::thread::yield_now();
+                }
+                self.mesh.exchange(&[], arrived, wanted)
+            }
+            Fault::Panics => panic!("nobody has thought of this"),
+        }
     }
 
     fn abort(&mut self) {}
@@ -59,7 +79,8 @@ fn a_broken_connection_ends_the_run_by_name_and_it_goes_on_from_its_checkpoint()
                     let _ = follow(&plan_of(text), &link, &Place::Shared(states));
                 });
             }
-            let link = Link::start(move || Ok(Breaks { mesh: own, frames })).unwrap();
+            let link = Link::start(move || Ok(Faulty { mesh: own, fault: Fault::Breaks(frames) }))
+                .unwrap();
             let plan = plan_of(&text);
             let spot = Spot { host: "here".into(), threads: 1, sees: true };
             let outcome = std::thread::scope(|scope| {
@@ -129,78 +150,19 @@ fn a_rank_without_its_folder_is_told_by_name(memory: &str) {
     assert!(error.contains("gone"), "{error}");
 }
 
-/// A transfer to a rank that takes nothing any more.
-struct Stuck(Mesh);
-
-impl Fabric for Stuck {
-    fn rank(&self) -> usize {
-        self.0.rank()
-    }
-
-    fn size(&self) -> usize {
-        self.0.size()
-    }
-
-    fn host(&self) -> String {
-        self.0.host()
-    }
-
-    fn exchange(
-        &mut self,
-        frames: &[(To, Frame)],
-        arrived: &mut Arrived<'_>,
-        wanted: &dyn Fn() -> bool,
-    ) -> Result<bool, String> {
-        while !frames.is_empty() && wanted() {
-            std::thread::yield_now();
-        }
-        self.0.exchange(&[], arrived, wanted)
-    }
-
-    fn abort(&mut self) {}
-}
-
 #[test]
 fn a_transfer_that_hangs_ends_with_the_ranks() {
     let mut ends = Mesh::of(2).into_iter();
-    let own = Stuck(ends.next().unwrap());
+    let own = Faulty { mesh: ends.next().unwrap(), fault: Fault::Sticks };
     let link = Link::start(move || Ok(own)).unwrap();
     dismiss(&link);
     link.abort();
 }
 
-/// Something in the fabric that nobody has thought of.
-struct Panics(Mesh);
-
-impl Fabric for Panics {
-    fn rank(&self) -> usize {
-        self.0.rank()
-    }
-
-    fn size(&self) -> usize {
-        self.0.size()
-    }
-
-    fn host(&self) -> String {
-        self.0.host()
-    }
-
-    fn exchange(
-        &mut self,
-        _: &[(To, Frame)],
-        _: &mut Arrived<'_>,
-        _: &dyn Fn() -> bool,
-    ) -> Result<bool, String> {
-        panic!("nobody has thought of this")
-    }
-
-    fn abort(&mut self) {}
-}
-
 #[test]
 fn a_panic_of_the_fabric_is_an_error() {
     let mut ends = Mesh::of(2).into_iter();
-    let own = Panics(ends.next().unwrap());
+    let own = Faulty { mesh: ends.next().unwrap(), fault: Fault::Panics };
     let link = Link::start(move || Ok(own)).unwrap();
     let plan = plan_of(&experiment(&named(&["fedavg"]), DENSE, ""));
     let spot = Spot { host: "here".into(), threads: 1, sees: true };
