@@ -298,7 +298,7 @@ fn stretch(number: f64, freedom: usize) -> f64 {
 }
 
 /// The 97.5 % quantile of Student's distribution.
-fn student(freedom: usize) -> f64 {
+pub(crate) fn student(freedom: usize) -> f64 {
     if let Some(quantile) = STUDENT.get(freedom.saturating_sub(1)) {
         return *quantile;
     }

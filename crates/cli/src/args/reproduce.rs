@@ -89,8 +89,9 @@ relative to the document:
   <!-- table: results/cifar10.json -->
   <!-- /table -->
 
-Behind the file may stand: layout=overview (best GM and PM of every cell in one table), cell=\"α = 0.5\"
-(that cell alone), notes=brief (without the settings that the paper does not give), notes=none.
+Behind the file may stand: layout=overview (best GM and PM of every cell in one table), over=SCD (by how
+much SCD is above each other method, paired by seeds, with intervals), cell=\"α = 0.5\" (that cell
+alone), notes=brief (without the settings that the paper does not give), notes=none.
 
 Examples:
   formant tables README.md docs/RESULTS.md             write them anew

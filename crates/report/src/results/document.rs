@@ -6,7 +6,7 @@
 //! <!-- /table -->
 //! ```
 
-use super::{Layout, Results, tables};
+use super::{Form, Layout, Results, tables};
 use crate::ReportError;
 use std::path::Path;
 
@@ -71,6 +71,10 @@ pub fn rewrite(
                     return Err(wrong(reason, "leave out layout=overview or cell"));
                 }
             }
+            if let Some(method) = &layout.over {
+                check_pairs(&results, method, &layout)
+                    .map_err(|(reason, remedy)| wrong(reason, &remedy))?;
+            }
             let table = format!("\n{}\n", tables(&results, &layout).trim_end());
             made.push_str(line);
             open = Some((number, source, format!("{table}\n"), String::new()));
@@ -100,7 +104,26 @@ pub fn rewrite(
     }
 }
 
-const OPTIONS: &str = "write <!-- table: FILE.json -->, or with layout=overview, cell=\"α = 0.5\", notes=brief or notes=none behind the file";
+/// Whether a method can be paired with others; else the reason and the remedy.
+fn check_pairs(results: &Results, method: &str, layout: &Layout) -> Result<(), (String, String)> {
+    if layout.overview {
+        let reason = "an overview is of all methods alike".to_owned();
+        return Err((reason, "leave out layout=overview or over".into()));
+    }
+    if results.form != Form::Methods {
+        let reason = "over is for results that compare methods".to_owned();
+        return Err((reason, "leave out over".into()));
+    }
+    let mut known: Vec<&str> = results.runs.iter().map(|run| &*run.method).collect();
+    known.sort_unstable();
+    known.dedup();
+    if known.contains(&method) {
+        return Ok(());
+    }
+    Err((format!("no method is called {method:?}"), format!("name one of: {}", known.join("; "))))
+}
+
+const OPTIONS: &str = "write <!-- table: FILE.json -->, or with layout=overview, over=METHOD, cell=\"α = 0.5\", notes=brief or notes=none behind the file";
 
 /// The file and the layout that a comment names.
 fn read(text: &str) -> Result<(String, Layout), String> {
@@ -110,6 +133,7 @@ fn read(text: &str) -> Result<(String, Layout), String> {
     for word in words {
         match word.split_once('=') {
             Some(("layout", "overview")) => layout.overview = true,
+            Some(("over", method)) => layout.over = Some(method.into()),
             Some(("cell", cell)) => layout.cell = Some(cell.into()),
             Some(("notes", "none")) => layout.bare = true,
             Some(("notes", "brief")) => layout.brief = true,

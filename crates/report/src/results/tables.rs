@@ -4,6 +4,7 @@ mod clock;
 mod cost;
 mod methods;
 pub(super) mod newcomers;
+mod pairs;
 mod values;
 
 use super::{Form, Published, Results};
@@ -18,6 +19,8 @@ use std::fmt::Write as _;
 pub struct Layout {
     /// One table with the best GM and PM for each method and cell, as papers have it.
     pub overview: bool,
+    /// One table of what this method is above every other, paired by seeds.
+    pub over: Option<String>,
     /// Only cells of this name, such as `α = 0.5`.
     pub cell: Option<String>,
     /// Leave out what is said below the tables.
@@ -67,7 +70,8 @@ impl Shown {
 /// The tables in Markdown, with what is to be said about them.
 pub fn tables(results: &Results, layout: &Layout) -> String {
     let mut text = String::new();
-    for table in made(results, layout) {
+    let made = made(results, layout);
+    for table in &made {
         if !text.is_empty() {
             text.push('\n');
         }
@@ -80,10 +84,14 @@ pub fn tables(results: &Results, layout: &Layout) -> String {
     }
     if !layout.bare {
         text.push('\n');
-        for note in results.remarks() {
+        let notes = match &*made {
+            [table] if layout.over.is_some() => pairs::remarks(table),
+            _ => results.remarks(),
+        };
+        for note in notes {
             let _ = writeln!(text, "- {}", escaped(&note));
         }
-        if !layout.brief && !results.open.is_empty() {
+        if !layout.brief && layout.over.is_none() && !results.open.is_empty() {
             text.push_str("\nWhat the paper does not give, and what was taken:\n\n");
             for open in &results.open {
                 let _ = writeln!(text, "- {}", escaped(&open.sentence()));
@@ -118,6 +126,9 @@ pub fn latex(results: &Results) -> String {
 
 /// The tables that the form of the results asks for.
 pub(super) fn made(results: &Results, layout: &Layout) -> Vec<Table> {
+    if let Some(method) = &layout.over {
+        return vec![pairs::over(results, method, layout.cell.as_deref())];
+    }
     match results.form {
         Form::Methods if layout.overview => vec![methods::overview(results)],
         Form::Methods => methods::by_cell(results, layout.cell.as_deref()),

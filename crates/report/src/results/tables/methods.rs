@@ -9,15 +9,15 @@ use crate::results::groups::{Cell, Line, Pick, standings};
 use crate::{MeanWorseOff, Spread, Which, WorseOff};
 
 /// The figures of the GM and of the PMs: which they are, and whether a method has the model.
-struct Model {
-    title: &'static str,
+pub(super) struct Model {
+    pub(super) title: &'static str,
     measure: &'static str,
-    best: (Which, Pick),
-    last: (Which, Pick),
-    own: fn(&Line<'_>) -> bool,
+    pub(super) best: (Which, Pick),
+    pub(super) last: (Which, Pick),
+    pub(super) own: fn(&Line<'_>) -> bool,
 }
 
-const MODELS: [Model; 2] = [
+pub(super) const MODELS: [Model; 2] = [
     Model {
         title: "GM",
         measure: "gm",
