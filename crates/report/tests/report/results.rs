@@ -352,7 +352,7 @@ fn a_method_stands_over_the_others_by_pairs_of_runs() {
     };
     assert_eq!(
         row("Ditto")[1..5],
-        ["α = 0.5", "Ditto", "+1.0 [−1.1, +3.1]", "**+1.0 [+1.0, +1.0]**"],
+        ["Ditto", "α = 0.5", "+1.0 (−1.1 to +3.1)", "**+1.0 (+1.0 to +1.0)**"],
         "{text}"
     );
     assert_eq!(row("FedAvg")[5..7], ["–", "–"], "it trains no personal models: {text}");
@@ -366,7 +366,7 @@ fn a_method_stands_over_the_others_by_pairs_of_runs() {
         run.trouble = Some("1 client phases diverged or failed".into());
     }
     let text = tables(&results, &Layout { over: Some("SCD".into()), ..Layout::default() });
-    assert!(text.contains("+0.9 ") && !text.contains('['), "{text}");
+    assert!(text.contains("+0.9 ") && !text.contains(" to "), "{text}");
     let (made, _) = made(&over("SCD")).map_err(|error| error.to_string()).unwrap();
     assert!(made.contains("SCD over"), "{made}");
     for (wrong, expected) in [

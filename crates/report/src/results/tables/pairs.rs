@@ -2,7 +2,7 @@
 //!
 //! Runs with the same seed have the same division, the same start and the same order of samples, so what differs within a pair is
 //! the methods. Of `n` differences with mean `d` and deviation `s` the 95 % interval is `d ± t(n − 1) · s / √n`, Student's. It
-//! says how five other seeds would come out with these clients and test samples; the marks of the other tables also draw those
+//! says how other seeds would come out with these clients and test samples; the marks of the other tables also draw those
 //! anew ([`crate::bootstrap`]) and are stricter.
 
 use super::methods::{MODELS, Model};
@@ -16,8 +16,8 @@ pub(super) fn over(results: &Results, method: &str, only: Option<&str>) -> Table
     let cells: Vec<&Cell<'_>> =
         cells.iter().filter(|cell| only.is_none_or(|only| cell.name == only)).collect();
     let named = cells.iter().any(|cell| !cell.name.is_empty());
-    let mut head: Vec<String> = named.then(|| "where".to_owned()).into_iter().collect();
-    head.push(format!("{method} over"));
+    let mut head = vec![format!("{method} over")];
+    head.extend(named.then(|| "where".to_owned()));
     for model in &MODELS {
         head.extend(["best", "last"].map(|which| format!("{} {which}", model.title)));
     }
@@ -25,9 +25,8 @@ pub(super) fn over(results: &Results, method: &str, only: Option<&str>) -> Table
     for cell in cells {
         let Some(first) = cell.lines.iter().find(|line| line.method == method) else { continue };
         for other in cell.lines.iter().filter(|line| line.method != method) {
-            let mut row: Vec<Shown> =
-                named.then(|| Shown::plain(&*cell.name)).into_iter().collect();
-            row.push(Shown::plain(other.method));
+            let mut row = vec![Shown::plain(other.method)];
+            row.extend(named.then(|| Shown::plain(&*cell.name)));
             for model in &MODELS {
                 row.extend([model.best.1, model.last.1].map(|pick| gap(model, first, other, pick)));
             }
@@ -39,7 +38,7 @@ pub(super) fn over(results: &Results, method: &str, only: Option<&str>) -> Table
 
 /// What is to be said below the table.
 pub(super) fn remarks(table: &Table) -> Vec<String> {
-    let intervals = table.rows.iter().flatten().filter(|shown| shown.text.contains('[')).count();
+    let intervals = table.rows.iter().flatten().filter(|shown| shown.text.contains('(')).count();
     let chance = match intervals / 20 {
         0 => "less than one",
         1 => "one",
@@ -68,7 +67,7 @@ fn gap(model: &Model, first: &Line<'_>, other: &Line<'_>, pick: Pick) -> Shown {
         None => Shown::plain(signed(mean(&gaps))),
         Some((low, high)) => Shown {
             bold: low > 0.0 || high < 0.0,
-            ..Shown::plain(format!("{} [{}, {}]", signed(mean(&gaps)), signed(low), signed(high)))
+            ..Shown::plain(format!("{} ({} to {})", signed(mean(&gaps)), signed(low), signed(high)))
         },
     }
 }

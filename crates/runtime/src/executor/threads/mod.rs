@@ -159,14 +159,7 @@ impl Executor for Threads<'_, '_> {
         let inbox = Inbox::default();
         let (worked, taken) = crew.run_while(
             &queue,
-            |client, hand| {
-                inbox.check()?;
-                let guard = inbox.guard(End::Working);
-                let record = work.job(*client, &wave.jobs[client], wave, hand)?;
-                guard.went_well();
-                inbox.done(record);
-                Ok(())
-            },
+            |client, hand| inbox.work(|| work.job(*client, &wave.jobs[client], wave, hand)),
             || {
                 let guard = inbox.guard(End::Reading);
                 let mut broken = false;
