@@ -21,6 +21,7 @@ class Bench:
     quick: bool
     patience: float
     memory: str
+    engines: list
     loads: list = dataclasses.field(default_factory=list)
 
     def formant_bench(self, *arguments):

@@ -13,6 +13,7 @@ import tempfile
 from . import environment, machine, report
 from .bench import Bench, say
 from .failure import Failure
+from .sections import federation
 
 CHOICES = [name for name in report.SECTIONS if name != "sgemm"]
 
@@ -22,6 +23,9 @@ def parse():
         prog="bench/run", description="Measures Formant, PyTorch, Flower and pfl on the same work and cores, in "
         "turns, and writes a Markdown report with the raw figures beside it into bench/results.")
     arguments.add_argument("--only", metavar="A,B", help=f"sections to run, of {', '.join(CHOICES)} (default: all)")
+    arguments.add_argument("--engines", metavar="A,B", default=",".join(federation.PEERS),
+                           help=f"whom Formant's whole rounds are compared with, of {', '.join(federation.PEERS)} (default: all); "
+                           "packages that only others need are not installed")
     arguments.add_argument("--repetitions", type=int, default=5, metavar="N", help="of every measurement (default: 5)")
     arguments.add_argument("--quick", action="store_true",
                            help="shorter measurements and one repetition: to see that everything works")
@@ -41,6 +45,10 @@ def parse():
     for name in given.sections:
         if name not in CHOICES:
             arguments.error(f"--only: {name!r} is no section; there are {', '.join(CHOICES)}")
+    given.engines = given.engines.split(",")
+    for name in given.engines:
+        if name not in federation.PEERS:
+            arguments.error(f"--engines: {name!r} is no engine; there are {', '.join(federation.PEERS)}")
     if given.repetitions < 1:
         arguments.error("--repetitions: at least 1")
     return given
@@ -63,12 +71,13 @@ def measure(given, work):
     say("building Formant")
     binaries = environment.build_formant()
     say(f"preparing the peers in {folder} (a first time takes minutes)")
-    python = environment.prepare_peers(folder, given.out / "pip.log")
-    if {"rounds", "memory", "startup"} & set(given.sections):
+    unwanted = {federation.PACKAGES[name] for name in federation.PACKAGES if name not in given.engines}
+    python = environment.prepare_peers(folder, given.out / "pip.log", unwanted)
+    if {"rounds", "memory", "startup"} & set(given.sections) and "torch" in given.engines:
         say("building Formant's Python package")
         environment.install_package(python)
     bench = Bench(python, binaries, work, chosen, 1 if given.quick else given.repetitions, given.quick,
-                  given.wait_quiet, given.memory)
+                  given.wait_quiet, given.memory, given.engines)
     raw = {
         "date": datetime.datetime.now().strftime("%Y-%m-%d %H:%M"), "machine": machine.describe(chosen),
         "versions": environment.versions(python), "repetitions": bench.repetitions, "quick": given.quick,

@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -30,11 +31,13 @@ def suitable_python():
     )
 
 
-def prepare_peers(folder, log):
-    """Makes the environment unless it is there already; gives its interpreter."""
+def prepare_peers(folder, log, left_out):
+    """Makes the environment unless it is there already, without the packages that nobody wants; gives its interpreter."""
     python = folder / "bin" / "python"
     stamp = folder / "bench-requirements.txt"
-    if python.exists() and stamp.exists() and stamp.read_text() == REQUIREMENTS.read_text():
+    lines = [line for line in REQUIREMENTS.read_text().splitlines() if line and not line.startswith("#")]
+    wanted = [line for line in lines if re.split("[=[]", line)[0] not in left_out]
+    if python.exists() and stamp.exists() and set(wanted) <= set(stamp.read_text().splitlines()):
         return python
     made = subprocess.run([suitable_python(), "-m", "venv", folder], capture_output=True, text=True)
     if made.returncode != 0:
@@ -44,7 +47,7 @@ def prepare_peers(folder, log):
         )
     with open(log, "w") as output:
         installed = subprocess.run(
-            [python, "-m", "pip", "install", "--disable-pip-version-check", "-r", REQUIREMENTS],
+            [python, "-m", "pip", "install", "--disable-pip-version-check", *wanted],
             stdout=output, stderr=subprocess.STDOUT,
         )
     if installed.returncode != 0:
@@ -53,7 +56,7 @@ def prepare_peers(folder, log):
             "pip could not install the peers:\n  " + "\n  ".join(tail) + f"\n  whole log: {log}",
             "check the network; a mirror is named by PIP_INDEX_URL; about 6 GB of disk are needed",
         )
-    stamp.write_text(REQUIREMENTS.read_text())
+    stamp.write_text("\n".join(wanted) + "\n")
     return python
 
 
@@ -92,7 +95,8 @@ def versions(python):
     script = (
         "import importlib.metadata as m, json, platform\n"
         "names = ['torch', 'flwr', 'ray', 'pfl', 'numpy']\n"
-        "print(json.dumps({'python': platform.python_version(), **{n: m.version(n) for n in names}}))"
+        "there = {d.metadata['Name'] for d in m.distributions()} & set(names)\n"
+        "print(json.dumps({'python': platform.python_version(), **{n: m.version(n) for n in names if n in there}}))"
     )
     peers = json.loads(subprocess.run([python, "-c", script], capture_output=True, text=True, check=True).stdout)
 

@@ -23,7 +23,8 @@ def render(raw):
     lines.append(f"- {raw['date']}, {machine['cpu']} ({', '.join(machine['vector_extensions'])}), "
                  f"{machine['cores_used']} of {machine['cores_of_machine']} cores, {machine['memory']}, {machine['system']}")
     lines.append(f"- Formant {versions['formant']}, {versions['rustc']}, RUSTFLAGS `{versions['RUSTFLAGS']}`")
-    lines.append("- " + ", ".join(f"{name} {versions[name]}" for name in ("python", "torch", "flwr", "ray", "pfl", "numpy")))
+    lines.append("- " + ", ".join(f"{name} {versions[name]}" for name in ("python", "torch", "flwr", "ray", "pfl", "numpy")
+                             if name in versions))
     repeated = f"{raw['repetitions']} repetition{'s' * (raw['repetitions'] > 1)}"
     lines.append(f"- {repeated}{', quick: too short to quote' if raw['quick'] else ''}; figures are medians "
                  "(least–greatest); ratios are medians of the ratios within each repetition; in each repetition the "

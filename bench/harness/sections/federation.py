@@ -10,6 +10,9 @@ LEARNING_RATE, PROXIMAL = 0.05, 0.1
 METHODS = {"fedavg": "FedAvg", "ditto": "Ditto"}
 OWN, BY_TORCH = "Formant", "Formant, by PyTorch"
 LOOP, FLOWER, PFL = "PyTorch loop", "Flower", "pfl"
+# What --engines calls them, and what only they need of requirements.txt.
+PEERS = {"torch": BY_TORCH, "loop": LOOP, "flower": FLOWER, "pfl": PFL}
+PACKAGES = {"flower": "flwr", "pfl": "pfl"}
 SCRIPTS = {LOOP: "torch_loop.py", FLOWER: "flower_rounds.py", PFL: "pfl_rounds.py"}
 
 EXPERIMENT = """\
@@ -123,7 +126,8 @@ def engines(bench, method, rounds, memory=None):
             script, "--data", folder, "--method", method, "--rounds", rounds, "--clients", CLIENTS,
             "--train", TRAIN, "--test", TEST, "--batch", BATCH, "--learning-rate", LEARNING_RATE,
             "--proximal", PROXIMAL, "--processes", len(bench.cores), memory=memory)
-    return found
+    wanted = {OWN, *(PEERS[name] for name in bench.engines)}
+    return {name: run for name, run in found.items() if name in wanted}
 
 
 def check_same_work(raw):
