@@ -10,7 +10,9 @@ from pathlib import Path
 import formant
 
 PROGRAM = """
-import sys, time, formant
+import signal, sys, time, formant
+# Whoever runs these tests in the background of a script has it ignored, and that is inherited.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 class Told(formant._run.Progress):
     def __call__(self, news):
         super().__call__(news)

@@ -43,6 +43,7 @@ pub const PRESETS: &[Preset] = &[
     preset!("sensitivity"),
     preset!("cost"),
     preset!("controls"),
+    preset!("guards", tuned include_str!("../../../../experiments/tuned/duel.toml")),
     preset!("poison"),
     preset!("duel", tuned include_str!("../../../../experiments/tuned/duel.toml")),
 ];
