@@ -12,16 +12,28 @@ fn draw(d: usize) -> Vec<f32> {
 }
 
 /// Numbers on a circle of `len`, how many frequencies of it are wanted, and whether it is cut without interpolation.
-fn cases() -> [(usize, usize, usize, bool); 6] {
+fn cases() -> Vec<(usize, usize, usize, bool)> {
     let fast = |d: usize, entries| (d, shape(d).unwrap().len(), entries, true);
     let exact = |d, entries| (d, d, entries, false);
-    [
+    // Every number of halves, bands that end where the filters let most through, and lengths of every kind.
+    vec![
+        fast(262_147, 30),
         fast(262_147, 5_000),
         fast(262_147, 15_000),
         fast(290_000, 12_000),
+        fast(290_000, 36_250),
+        fast(294_912, 36_864),
+        fast(878_538, 17_695),
+        exact(262_144 + 3, 30),
         exact(262_147, 5_000),
+        exact(270_000, 10_000),
         exact(270_000, 30_000),
+        exact(300_007, 37_501),
+        exact(333_333, 20_833),
+        exact(700_001, 14_001),
+        exact(878_538, 88),
         exact(878_538, 17_571),
+        exact(878_539, 109_818),
     ]
 }
 
@@ -36,26 +48,42 @@ fn wide(x: &[f32], len: usize, entries: usize) -> Vec<Complex64> {
     output
 }
 
+/// The points, in memory that was used before.
+fn spread(decimation: &Decimation, x: &[f32]) -> Vec<f32> {
+    let mut room = vec![f32::NAN; decimation.room()];
+    decimation.spread(x, &mut room);
+    decimation.points(&mut room).to_vec()
+}
+
+/// The way back.
+fn back(decimation: &Decimation, points: &[f32]) -> Vec<f32> {
+    let (mut room, mut x) = (vec![f32::NAN; decimation.room()], vec![0.0; decimation.len]);
+    decimation.points(&mut room).copy_from_slice(points);
+    decimation.back(&mut room, &mut x);
+    x
+}
+
 #[test]
 fn low_frequencies_are_those_of_the_whole() {
     for (d, len, entries, is_matrix) in cases() {
         let grid = cut(len, entries, is_matrix).unwrap();
-        let decimation = Decimation::new(len, grid, entries, &Matrix::new(grid).frequencies());
+        let decimation = Decimation::new(d, len, grid, entries, &Matrix::new(grid).frequencies());
         let mut x = draw(d);
         x[d - 1] = 100.0;
         x[0] = -50.0;
-        let mut points = vec![0.0; grid.len()];
-        decimation.spread(&x, &mut points);
+        let points = spread(&decimation, &x);
         let wanted = wide(&x, len, entries);
         let kernel = Kernel::new(WIDTH, PI * BANDWIDTH);
+        let kernel = decimation.filters.as_ref().map(|_| &kernel);
         let found = wide(&points, grid.len(), entries);
         let (mut off, mut size) = (0.0, 0.0);
         for (k, (found, wanted)) in found.iter().zip(&wanted).enumerate() {
-            let found = found * kernel.reciprocal(k as f64 / grid.len() as f64, 1.0);
+            let found = found * undone(&decimation.halvings, kernel, (len, grid.len()), k);
             off += (found - wanted).norm_sqr();
             size += wanted.norm_sqr();
         }
         let error = (off / size).sqrt();
+        println!("{d} of {len}, {entries} on {}, {} halvings, kernel {}: {error:e}", grid.len(), decimation.halvings.len(), kernel.is_some());
         assert!(error < 4e-7, "{d} of {len}, {entries}: {error}");
     }
 }
@@ -64,17 +92,16 @@ fn low_frequencies_are_those_of_the_whole() {
 fn the_way_back_is_the_transpose() {
     for (d, len, entries, is_matrix) in cases() {
         let grid = cut(len, entries, is_matrix).unwrap();
-        let decimation = Decimation::new(len, grid, entries, &Matrix::new(grid).frequencies());
+        let decimation = Decimation::new(d, len, grid, entries, &Matrix::new(grid).frequencies());
         let (x, a) = (draw(d), draw(grid.len()));
-        let (mut points, mut back) = (vec![0.0; grid.len()], vec![0.0; d]);
-        decimation.spread(&x, &mut points);
-        decimation.back(&a, &mut back);
+        let (points, back) = (spread(&decimation, &x), back(&decimation, &a));
         let dot = |a: &[f32], b: &[f32]| -> f64 {
             a.iter().zip(b).map(|(a, b)| f64::from(*a) * f64::from(*b)).sum()
         };
         let norms = f64::from(crate::vector::norm(&points) as f32)
             * f64::from(crate::vector::norm(&a) as f32);
         let (there, here) = (dot(&points, &a), dot(&x, &back));
+        println!("{d} of {len} {entries}: {:e}", (there - here).abs() / norms);
         assert!((there - here).abs() < 1e-8 * norms, "{d} of {len}: {there} and {here}");
     }
 }
@@ -83,14 +110,35 @@ fn the_way_back_is_the_transpose() {
 fn bits_are_the_same_without_vector_instructions() {
     for (d, len, entries, is_matrix) in cases() {
         let grid = cut(len, entries, is_matrix).unwrap();
-        let decimation = Decimation::new(len, grid, entries, &Matrix::new(grid).frequencies());
+        let decimation = Decimation::new(d, len, grid, entries, &Matrix::new(grid).frequencies());
         let (x, a) = (draw(d), draw(grid.len()));
-        let run = || {
-            let (mut points, mut back) = (vec![0.0; grid.len()], vec![0.0; d]);
-            decimation.spread(&x, &mut points);
-            decimation.back(&a, &mut back);
-            (points, back)
-        };
+        let run = || (spread(&decimation, &x), back(&decimation, &a));
         assert!(run() == crate::gemm::with_portable(run), "{d} of {len}");
+    }
+}
+
+#[test]
+#[ignore]
+fn prof() {
+    for (d, len, entries, m) in [(878_538usize, 884_736usize, 17_695usize, true), (878_538, 878_538, 17_571, false)] {
+        let grid = cut(len, entries, m).unwrap();
+        let dec = Decimation::new(d, len, grid, entries, &Matrix::new(grid).frequencies());
+        let mut x = draw(d);
+        let mut room = vec![0.0; dec.room()];
+        let (mut a, mut b, mut c) = (f64::MAX, f64::MAX, f64::MAX);
+        let mut line = vec![0.0; dec.line];
+        for _ in 0..1000 {
+            let t = std::time::Instant::now();
+            dec.spread(&x, &mut room);
+            a = a.min(t.elapsed().as_secs_f64() * 1e3);
+            dec.points(&mut room).iter_mut().for_each(|x| *x *= 1e-9);
+            let t = std::time::Instant::now();
+            dec.back(&mut room, &mut x);
+            b = b.min(t.elapsed().as_secs_f64() * 1e3);
+            let t = std::time::Instant::now();
+            dec.halve(&x, &mut line);
+            c = c.min(t.elapsed().as_secs_f64() * 1e3);
+        }
+        println!("{len}: spread {a:.3} back {b:.3} halve alone {c:.3}");
     }
 }
