@@ -19,6 +19,7 @@ use super::halve::{Halving, part};
 use super::kernel::Kernel;
 use super::weights::Weights;
 use super::LANES;
+use crate::gemm::vectorised;
 use core::f64::consts::PI;
 
 /// Points for each frequency that is kept: one and a half times as many as there must be leave the filters room.
@@ -268,7 +269,10 @@ impl Decimation {
                 }
                 (from, to) = (to, from);
             }
-            x.iter_mut().zip(&*from).for_each(|(x, from)| *x += from);
+            vectorised(
+                #[inline(always)]
+                || x.iter_mut().zip(&*from).for_each(|(x, from)| *x += from),
+            );
         }
     }
 }

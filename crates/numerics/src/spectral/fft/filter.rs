@@ -17,6 +17,9 @@ const SUMS: usize = 4;
 /// Pieces of a cubic in one unit of the kernel.
 const FINE: usize = 16;
 
+/// Binary digits of a place between two pieces.
+const DIGITS: u32 = 56;
+
 /// From numbers on a line to points on it, both from place zero on.
 pub(super) struct Filter {
     /// From one point to the next it is `from/to` numbers.
@@ -26,7 +29,8 @@ pub(super) struct Filter {
     taps: usize,
     /// How many of them stand before number `at`, the last one at or before the first point.
     before: usize,
-    pieces: usize,
+    /// Pieces in `1/to`, in units of the last digit.
+    scale: u64,
     /// By piece and number.
     cubics: Vec<[Lanes; 4]>,
 }
@@ -61,7 +65,8 @@ impl Filter {
         };
         let every = (0..pieces).flat_map(|piece| (0..taps).map(move |tap| (piece, tap)));
         let cubics = every.map(|(piece, tap)| cubic(piece, tap)).collect();
-        Self { from: from as i64, to: to as i64, taps, before, pieces, cubics }
+        let scale = ((pieces as u64) << DIGITS) / to as u64;
+        Self { from: from as i64, to: to as i64, taps, before, scale, cubics }
     }
 
     /// Gives eight points at a time to `take`, so many of them in all, from point `-points.0` on. The first of the numbers is number
@@ -76,14 +81,20 @@ impl Filter {
             #[inline(always)]
             || {
                 let mut edge = [0.0; MOST];
-                for first in (0..points).step_by(LANES) {
-                    let position = (first as i64 - start as i64) * self.from;
-                    let (at, rest) = (position.div_euclid(self.to), position.rem_euclid(self.to));
-                    let at = at + ahead as i64 - self.before as i64;
+                let position = -(start as i64) * self.from;
+                let mut rest = position.rem_euclid(self.to);
+                let mut at = position.div_euclid(self.to) + ahead as i64 - self.before as i64;
+                let eight = LANES as i64 * self.from;
+                let (whole, part) = (eight / self.to, eight % self.to);
+                for _ in (0..points).step_by(LANES) {
                     let inner =
                         usize::try_from(at).ok().and_then(|at| x.get(at..at + self.taps));
                     let numbers = inner.unwrap_or_else(|| self.around(x, at, &mut edge));
                     take(self.eight(numbers, rest));
+                    (at, rest) = (at + whole, rest + part);
+                    if rest >= self.to {
+                        (at, rest) = (at + 1, rest - self.to);
+                    }
                 }
             },
         );
@@ -108,10 +119,11 @@ impl Filter {
     fn eight(&self, numbers: &[f32], rest: i64) -> [f32; LANES] {
         let mut sums = [Lanes::default(); SUMS];
         let (numbers, _) = numbers.as_chunks::<SUMS>();
-        let place = rest * self.pieces as i64;
-        let (piece, within) = (place / self.to, place % self.to);
-        let h = (within as f64 / self.to as f64 - 0.5) as f32;
-        let cubics = &self.cubics[piece as usize * self.taps..][..self.taps];
+        let place = rest as u64 * self.scale;
+        // 23 digits behind the point: a whole number that an `f32` holds.
+        let behind = (place >> (DIGITS - 23)) as i32 & 0x7f_ffff;
+        let h = behind as f32 * 2f32.powi(-23) - 0.5;
+        let cubics = &self.cubics[(place >> DIGITS) as usize * self.taps..][..self.taps];
         for (numbers, cubics) in numbers.iter().zip(cubics.as_chunks::<SUMS>().0) {
             for i in 0..SUMS {
                 let [p0, p1, p2, p3] = cubics[i];

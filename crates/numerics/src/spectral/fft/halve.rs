@@ -18,9 +18,6 @@ const ALIAS: f64 = 2.5e-7;
 /// The largest degree, and the first that is out of the question.
 const DEGREES: usize = 8;
 
-/// Two lines side by side: even and odd numbers of one.
-const PAIRS: usize = 2 * LANES;
-
 /// A low-pass, and whatever is done with it.
 pub(super) struct Halving {
     /// `h_0, …, h_m`.
@@ -183,20 +180,21 @@ fn widened<const M: usize>(taps: &[f32; DEGREES], short: &[f32], pairs: &mut [f3
 pub(super) fn part(line: &[f32], even: &mut [f32], odd: &mut [f32]) {
     vectorised(
         #[inline(always)]
-        || {
-            let to = even.as_chunks_mut().0.iter_mut().zip(odd.as_chunks_mut().0);
-            for (from, (even, odd)) in line.as_chunks::<PAIRS>().0.iter().zip(to) {
-                *even = core::array::from_fn::<f32, LANES, _>(
-                    #[inline(always)]
-                    |l| from[2 * l],
-                );
-                *odd = core::array::from_fn::<f32, LANES, _>(
-                    #[inline(always)]
-                    |l| from[2 * l + 1],
-                );
-            }
-        },
+        || parted(line.as_chunks().0, even, odd),
     );
+}
+
+#[expect(
+    clippy::inline_always,
+    reason = "its body must land inside a caller that has AVX2 switched on"
+)]
+#[inline(always)]
+fn parted(pairs: &[[f32; 2]], even: &mut [f32], odd: &mut [f32]) {
+    let (even, odd) = (&mut even[..pairs.len()], &mut odd[..pairs.len()]);
+    for i in 0..pairs.len() {
+        even[i] = pairs[i][0];
+        odd[i] = pairs[i][1];
+    }
 }
 
 #[cfg(test)]
