@@ -92,8 +92,7 @@ fn main() {
     println!("| --- | ---: | ---: | ---: | ---: | ---: |");
     for ((name, terms), of) in kinds.iter().zip(&quickest) {
         let added = |with: f64, without: f64| format!("{:.0} %", 100.0 * (with / without - 1.0));
-        let (step, phase) =
-            (added(of.step, quickest[0].step), added(of.phase, quickest[0].phase));
+        let (step, phase) = (added(of.step, quickest[0].step), added(of.phase, quickest[0].phase));
         let alone = if terms.is_empty() { "–".to_owned() } else { format!("{:.2}", of.alone) };
         println!("| {name} | {:.2} | {step} | {:.2} | {phase} | {alone} |", of.step, of.phase);
     }

@@ -61,7 +61,7 @@ const RESAMPLED: usize = 1 << 18;
 /// transform. A part of results too.
 pub(super) const DECIMATED: usize = 1 << 18;
 
-/// No band above this share of the entries can be cut; below it, [`cut`] decides.
+/// No band above this share of the entries is cut; below it, [`cut`] decides.
 pub(super) const NARROW: f64 = 0.125;
 
 /// Planned transforms, shared by every phase of a worker.
@@ -212,7 +212,7 @@ mod tests {
         assert_eq!(points(44_426, Length::Fast, 0.02), Some((46_080, 46_080)));
         assert_eq!(points(44_426, Length::Exact, 0.02), None, "the library's");
         for d in (DECIMATED..1 << 26).step_by(99_991) {
-            for tau in [1e-4, 0.02, 0.06] {
+            for tau in [1e-4, 0.02, 0.06, NARROW] {
                 let fast = shape(d).map_or(d, Dimensions::len);
                 for (len, is_matrix) in [(fast, true), (d, false)] {
                     let grid = cut(len, kept_entries(tau, len), is_matrix).unwrap().len();

@@ -99,13 +99,8 @@ impl Transform {
                         (range.len(), Way::Resampled(Box::new(resampling)))
                     }
                     Size::Decimated { len, entries, .. } => {
-                        let decimation = Decimation::new(
-                            range.len(),
-                            len,
-                            dimensions,
-                            entries,
-                            &frequencies,
-                        );
+                        let decimation =
+                            Decimation::new(range.len(), len, dimensions, entries, &frequencies);
                         memory.real = memory.real.max(decimation.room());
                         (len, Way::Decimated(Box::new(decimation)))
                     }

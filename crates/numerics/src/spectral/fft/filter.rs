@@ -37,12 +37,7 @@ pub(super) struct Filter {
 
 impl Filter {
     /// From one point to the next it is `from/to` numbers; `unit` numbers are one unit of the kernel.
-    pub(super) fn new(
-        (from, to): (usize, usize),
-        unit: f64,
-        width: f64,
-        kernel: &Kernel,
-    ) -> Self {
+    pub(super) fn new((from, to): (usize, usize), unit: f64, width: f64, kernel: &Kernel) -> Self {
         let step = from as f64 / to as f64;
         let reach = 0.5 * width * unit;
         let before = reach.ceil() as usize;
@@ -87,8 +82,7 @@ impl Filter {
                 let eight = LANES as i64 * self.from;
                 let (whole, part) = (eight / self.to, eight % self.to);
                 for _ in (0..points).step_by(LANES) {
-                    let inner =
-                        usize::try_from(at).ok().and_then(|at| x.get(at..at + self.taps));
+                    let inner = usize::try_from(at).ok().and_then(|at| x.get(at..at + self.taps));
                     let numbers = inner.unwrap_or_else(|| self.around(x, at, &mut edge));
                     take(self.eight(numbers, rest));
                     (at, rest) = (at + whole, rest + part);

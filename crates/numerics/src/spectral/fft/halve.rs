@@ -12,10 +12,11 @@ use super::LANES;
 use crate::gemm::vectorised;
 use core::f64::consts::TAU;
 
-/// What may fold onto a frequency, in parts of what is there: hardly more than the rounding of single precision.
+/// What may fold onto a frequency, in parts of what is there: hardly more than the rounding of single precision. The taps are rounded
+/// too, which adds to it.
 const ALIAS: f64 = 2.5e-7;
 
-/// The largest degree, and the first that is out of the question.
+/// The first degree that no band needs.
 const DEGREES: usize = 8;
 
 /// A low-pass, and whatever is done with it.
@@ -125,12 +126,7 @@ impl Halving {
     reason = "its body must land inside a caller that has AVX2 switched on"
 )]
 #[inline(always)]
-fn narrowed<const M: usize>(
-    taps: &[f32; DEGREES],
-    even: &[f32],
-    odd: &[f32],
-    results: &mut [f32],
-) {
+fn narrowed<const M: usize>(taps: &[f32; DEGREES], even: &[f32], odd: &[f32], results: &mut [f32]) {
     let taps = *taps;
     let count = results.len();
     let line = |at: usize| &if at.is_multiple_of(2) { even } else { odd }[at / 2..][..count];

@@ -56,8 +56,8 @@ fn spread(decimation: &Decimation, x: &[f32]) -> Vec<f32> {
 }
 
 /// The way back.
-fn back(decimation: &Decimation, points: &[f32]) -> Vec<f32> {
-    let (mut room, mut x) = (vec![f32::NAN; decimation.room()], vec![0.0; decimation.len]);
+fn back(decimation: &Decimation, points: &[f32], d: usize) -> Vec<f32> {
+    let (mut room, mut x) = (vec![f32::NAN; decimation.room()], vec![0.0; d]);
     decimation.points(&mut room).copy_from_slice(points);
     decimation.back(&mut room, &mut x);
     x
@@ -83,7 +83,6 @@ fn low_frequencies_are_those_of_the_whole() {
             size += wanted.norm_sqr();
         }
         let error = (off / size).sqrt();
-        println!("{d} of {len}, {entries} on {}, {} halvings, kernel {}: {error:e}", grid.len(), decimation.halvings.len(), kernel.is_some());
         assert!(error < 4e-7, "{d} of {len}, {entries}: {error}");
     }
 }
@@ -94,14 +93,13 @@ fn the_way_back_is_the_transpose() {
         let grid = cut(len, entries, is_matrix).unwrap();
         let decimation = Decimation::new(d, len, grid, entries, &Matrix::new(grid).frequencies());
         let (x, a) = (draw(d), draw(grid.len()));
-        let (points, back) = (spread(&decimation, &x), back(&decimation, &a));
+        let (points, back) = (spread(&decimation, &x), back(&decimation, &a, d));
         let dot = |a: &[f32], b: &[f32]| -> f64 {
             a.iter().zip(b).map(|(a, b)| f64::from(*a) * f64::from(*b)).sum()
         };
         let norms = f64::from(crate::vector::norm(&points) as f32)
             * f64::from(crate::vector::norm(&a) as f32);
         let (there, here) = (dot(&points, &a), dot(&x, &back));
-        println!("{d} of {len} {entries}: {:e}", (there - here).abs() / norms);
         assert!((there - here).abs() < 1e-8 * norms, "{d} of {len}: {there} and {here}");
     }
 }
@@ -112,33 +110,7 @@ fn bits_are_the_same_without_vector_instructions() {
         let grid = cut(len, entries, is_matrix).unwrap();
         let decimation = Decimation::new(d, len, grid, entries, &Matrix::new(grid).frequencies());
         let (x, a) = (draw(d), draw(grid.len()));
-        let run = || (spread(&decimation, &x), back(&decimation, &a));
+        let run = || (spread(&decimation, &x), back(&decimation, &a, d));
         assert!(run() == crate::gemm::with_portable(run), "{d} of {len}");
-    }
-}
-
-#[test]
-#[ignore]
-fn prof() {
-    for (d, len, entries, m) in [(878_538usize, 884_736usize, 17_695usize, true), (878_538, 878_538, 17_571, false)] {
-        let grid = cut(len, entries, m).unwrap();
-        let dec = Decimation::new(d, len, grid, entries, &Matrix::new(grid).frequencies());
-        let mut x = draw(d);
-        let mut room = vec![0.0; dec.room()];
-        let (mut a, mut b, mut c) = (f64::MAX, f64::MAX, f64::MAX);
-        let mut line = vec![0.0; dec.line];
-        for _ in 0..1000 {
-            let t = std::time::Instant::now();
-            dec.spread(&x, &mut room);
-            a = a.min(t.elapsed().as_secs_f64() * 1e3);
-            dec.points(&mut room).iter_mut().for_each(|x| *x *= 1e-9);
-            let t = std::time::Instant::now();
-            dec.back(&mut room, &mut x);
-            b = b.min(t.elapsed().as_secs_f64() * 1e3);
-            let t = std::time::Instant::now();
-            dec.halve(&x, &mut line);
-            c = c.min(t.elapsed().as_secs_f64() * 1e3);
-        }
-        println!("{len}: spread {a:.3} back {b:.3} halve alone {c:.3}");
     }
 }
