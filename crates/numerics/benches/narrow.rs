@@ -4,8 +4,10 @@
 //! steps of each kind, again and again, and the quickest of each. Ratios within one run are what counts.
 
 #![expect(
+    clippy::disallowed_macros,
     clippy::disallowed_methods,
-    reason = "clippy.toml is about the library; a benchmark reads the clock"
+    clippy::disallowed_types,
+    reason = "clippy.toml is about the library; a benchmark reads the clock and prints"
 )]
 
 use formant_numerics::{

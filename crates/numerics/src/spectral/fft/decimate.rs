@@ -254,12 +254,11 @@ impl Decimation {
                 count += skips[step];
             }
         }
-        let mut lines = [[0.0; ROOM]; 2];
+        let (mut here, mut there) = ([0.0; ROOM], [0.0; ROOM]);
         for (block, x) in x.chunks_mut(BLOCK).enumerate() {
             let at = ((block * BLOCK) >> steps) + MARGIN;
             let short = &line[at.saturating_add_signed(first)..][..count];
-            let [from, to] = &mut lines;
-            let (mut from, mut to) = (from, to);
+            let (mut from, mut to) = (&mut here, &mut there);
             for (step, halving) in self.halvings.iter().enumerate().rev() {
                 let made = &mut to[..2 * pairs[step]];
                 if step + 1 == steps {

@@ -146,6 +146,7 @@ fn narrowed<const M: usize>(taps: &[f32; DEGREES], even: &[f32], odd: &[f32], re
 }
 
 /// The transpose.
+#[expect(clippy::needless_range_loop, reason = "the index is that of the tap, too")]
 #[expect(
     clippy::inline_always,
     reason = "its body must land inside a caller that has AVX2 switched on"
