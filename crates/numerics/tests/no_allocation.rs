@@ -136,6 +136,14 @@ fn allocations_of_steps(network: &Arc<Tape>, part: Part, rule: Rule) -> usize {
             terms.push(Weight::Share(1e-3).of(Term::Spectral(random)));
         }
     }
+    // Of large networks, these have transforms of their own.
+    for (length, tau) in [Length::Exact, Length::Fast]
+        .into_iter()
+        .flat_map(|length| [0.02, 0.12].map(|tau| (length, tau)))
+    {
+        let narrow = Spectral { length, tau, ..Spectral::towards(teacher) };
+        terms.push(1e-6 * Term::Spectral(narrow));
+    }
     let shift = vec![0.1; network.classes()];
     let weights = vec![0.5; network.classes()];
     let criterion = Criterion { smoothing: 0.1, weights: Some(&weights) };

@@ -99,8 +99,9 @@ impl Transform {
                         (range.len(), Way::Resampled(Box::new(resampling)))
                     }
                     Size::Decimated { len, entries, .. } => {
-                        let decimation = Decimation::new(len, dimensions, entries, &frequencies);
-                        memory.real = memory.real.max(grid);
+                        let decimation =
+                            Decimation::new(range.len(), len, dimensions, entries, &frequencies);
+                        memory.real = memory.real.max(decimation.room());
                         (len, Way::Decimated(Box::new(decimation)))
                     }
                     _ => (grid, Way::Straight),
@@ -359,9 +360,8 @@ fn split<'m>(
             matrix.split_columns_of(gather, columns, blocks);
         }
         Way::Decimated(decimation) => {
-            let points = &mut real[..matrix.len()];
-            decimation.spread(w, points);
-            matrix.split_columns(points, columns, blocks);
+            decimation.spread(w, real);
+            matrix.split_columns(decimation.points(real), columns, blocks);
         }
     }
     blocks
@@ -387,10 +387,10 @@ fn join(
             resampling.unite(eighths, gradient);
         }
         Way::Decimated(decimation) => {
-            let points = &mut real[..matrix.len()];
+            let points = decimation.points(real);
             points.fill(0.0);
             matrix.join_columns(blocks, columns, points);
-            decimation.back(points, gradient);
+            decimation.back(real, gradient);
         }
     }
 }

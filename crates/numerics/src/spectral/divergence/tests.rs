@@ -9,6 +9,8 @@ use crate::{Differentiable, Layout, Part, Rng, Stream};
 use core::ops::Range;
 use std::sync::Arc;
 
+mod narrow;
+
 const FORMS: [Form; 4] = [Form::Normalized, Form::Raw, Form::Generalized, Form::Complex];
 
 /// The full, mirrored spectrum of length `n` by the definition, `(re, im)` per entry.
@@ -294,34 +296,6 @@ fn both_transforms_give_the_same_term() {
             // Resampled bins of the highest frequencies are rounded more coarsely than the library's.
             let most = if length == Length::Exact { 1e-5 } else { 3e-6 };
             assert!(distance < most * norm, "{context}: {distance} of {norm}");
-        }
-    }
-}
-
-#[test]
-fn a_narrow_band_by_a_shorter_transform_is_the_same_term() {
-    let d = 300_007;
-    let (layout, w, v) = (Layout::single(d), draw(d, 1), draw(d, 2));
-    for (length, tau) in [(Length::Exact, 0.02), (Length::Exact, 0.12), (Length::Fast, 0.05)] {
-        let narrow = Spectrum::lowest(&layout, Part::All, Scope::Flat, length, tau);
-        let whole = Spectrum::new(&layout, Scope::Flat, length);
-        let blocks = |spectrum: &Spectrum| {
-            spectrum.transforms[0].order.positions() * spectrum.transforms[0].order.groups()
-        };
-        assert!(3 * blocks(&narrow) < 2 * blocks(&whole), "nothing to compare");
-        let [narrow, whole] = [narrow, whole].map(Arc::new);
-        for form in FORMS {
-            let [(a, ga), (b, gb)] = [&narrow, &whole].map(|plans| {
-                let mut term = SpectralDivergence::new(plans.clone(), form, tau, &v).unwrap();
-                let mut gradient = vec![0.0; d];
-                (term.add(1.0, &w, &mut gradient), gradient)
-            });
-            let context = format!("{length:?} {form:?} {tau}");
-            assert!((a - b).abs() < 1e-6 * a.abs(), "{context}: {a} and {b}");
-            let distance = crate::vector::distance_squared(&ga, &gb).sqrt();
-            let norm = crate::vector::norm(&gb);
-            // Bins of either are off by 4e-7; the gradient divides by magnitudes, which makes ten times of it.
-            assert!(distance < 1e-5 * norm, "{context}: {distance} of {norm}");
         }
     }
 }

@@ -14,7 +14,7 @@ pub(super) const STRIP: usize = 2 * LANES;
 const STRIPS: usize = 4;
 
 /// Shorter vectors are left to the library: most of the work would go to the edges.
-const SHORTEST: usize = 1 << 15;
+pub(super) const SHORTEST: usize = 1 << 15;
 
 /// A planned transform of `N = R·C` real numbers; see the module's page for the notation.
 pub(in crate::spectral) struct Matrix {

@@ -27,6 +27,7 @@ mod butterfly;
 mod columns;
 mod decimate;
 mod filter;
+mod halve;
 mod kernel;
 mod lanes;
 mod resample;

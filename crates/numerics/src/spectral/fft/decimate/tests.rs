@@ -12,16 +12,28 @@ fn draw(d: usize) -> Vec<f32> {
 }
 
 /// Numbers on a circle of `len`, how many frequencies of it are wanted, and whether it is cut without interpolation.
-fn cases() -> [(usize, usize, usize, bool); 6] {
+fn cases() -> Vec<(usize, usize, usize, bool)> {
     let fast = |d: usize, entries| (d, shape(d).unwrap().len(), entries, true);
     let exact = |d, entries| (d, d, entries, false);
-    [
+    // Every number of halves, bands that end where the filters let most through, and lengths of every kind.
+    vec![
+        fast(262_147, 30),
         fast(262_147, 5_000),
         fast(262_147, 15_000),
         fast(290_000, 12_000),
+        fast(290_000, 36_250),
+        fast(294_912, 36_864),
+        fast(878_538, 17_695),
+        exact(262_144 + 3, 30),
         exact(262_147, 5_000),
+        exact(270_000, 10_000),
         exact(270_000, 30_000),
+        exact(300_007, 37_501),
+        exact(333_333, 20_833),
+        exact(700_001, 14_001),
+        exact(878_538, 88),
         exact(878_538, 17_571),
+        exact(878_539, 109_818),
     ]
 }
 
@@ -36,22 +48,37 @@ fn wide(x: &[f32], len: usize, entries: usize) -> Vec<Complex64> {
     output
 }
 
+/// The points, in memory that was used before.
+fn spread(decimation: &Decimation, x: &[f32]) -> Vec<f32> {
+    let mut room = vec![f32::NAN; decimation.room()];
+    decimation.spread(x, &mut room);
+    decimation.points(&mut room).to_vec()
+}
+
+/// The way back.
+fn back(decimation: &Decimation, points: &[f32], d: usize) -> Vec<f32> {
+    let (mut room, mut x) = (vec![f32::NAN; decimation.room()], vec![0.0; d]);
+    decimation.points(&mut room).copy_from_slice(points);
+    decimation.back(&mut room, &mut x);
+    x
+}
+
 #[test]
 fn low_frequencies_are_those_of_the_whole() {
     for (d, len, entries, is_matrix) in cases() {
         let grid = cut(len, entries, is_matrix).unwrap();
-        let decimation = Decimation::new(len, grid, entries, &Matrix::new(grid).frequencies());
+        let decimation = Decimation::new(d, len, grid, entries, &Matrix::new(grid).frequencies());
         let mut x = draw(d);
         x[d - 1] = 100.0;
         x[0] = -50.0;
-        let mut points = vec![0.0; grid.len()];
-        decimation.spread(&x, &mut points);
+        let points = spread(&decimation, &x);
         let wanted = wide(&x, len, entries);
         let kernel = Kernel::new(WIDTH, PI * BANDWIDTH);
+        let kernel = decimation.filters.as_ref().map(|_| &kernel);
         let found = wide(&points, grid.len(), entries);
         let (mut off, mut size) = (0.0, 0.0);
         for (k, (found, wanted)) in found.iter().zip(&wanted).enumerate() {
-            let found = found * kernel.reciprocal(k as f64 / grid.len() as f64, 1.0);
+            let found = found * undone(&decimation.halvings, kernel, (len, grid.len()), k);
             off += (found - wanted).norm_sqr();
             size += wanted.norm_sqr();
         }
@@ -64,11 +91,9 @@ fn low_frequencies_are_those_of_the_whole() {
 fn the_way_back_is_the_transpose() {
     for (d, len, entries, is_matrix) in cases() {
         let grid = cut(len, entries, is_matrix).unwrap();
-        let decimation = Decimation::new(len, grid, entries, &Matrix::new(grid).frequencies());
+        let decimation = Decimation::new(d, len, grid, entries, &Matrix::new(grid).frequencies());
         let (x, a) = (draw(d), draw(grid.len()));
-        let (mut points, mut back) = (vec![0.0; grid.len()], vec![0.0; d]);
-        decimation.spread(&x, &mut points);
-        decimation.back(&a, &mut back);
+        let (points, back) = (spread(&decimation, &x), back(&decimation, &a, d));
         let dot = |a: &[f32], b: &[f32]| -> f64 {
             a.iter().zip(b).map(|(a, b)| f64::from(*a) * f64::from(*b)).sum()
         };
@@ -83,14 +108,9 @@ fn the_way_back_is_the_transpose() {
 fn bits_are_the_same_without_vector_instructions() {
     for (d, len, entries, is_matrix) in cases() {
         let grid = cut(len, entries, is_matrix).unwrap();
-        let decimation = Decimation::new(len, grid, entries, &Matrix::new(grid).frequencies());
+        let decimation = Decimation::new(d, len, grid, entries, &Matrix::new(grid).frequencies());
         let (x, a) = (draw(d), draw(grid.len()));
-        let run = || {
-            let (mut points, mut back) = (vec![0.0; grid.len()], vec![0.0; d]);
-            decimation.spread(&x, &mut points);
-            decimation.back(&a, &mut back);
-            (points, back)
-        };
+        let run = || (spread(&decimation, &x), back(&decimation, &a, d));
         assert!(run() == crate::gemm::with_portable(run), "{d} of {len}");
     }
 }
