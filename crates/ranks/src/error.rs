@@ -43,7 +43,7 @@ pub(crate) fn silence(seconds: u64, others: impl Iterator<Item = String>) -> Str
 }
 
 fn list(refused: &[(String, String)]) -> String {
-    refused.iter().map(|(name, why)| format!("\n  {name}: {why}")).collect()
+    refused.iter().flat_map(|(name, why)| ["\n  ", name, ": ", why]).collect()
 }
 
 #[cfg(test)]

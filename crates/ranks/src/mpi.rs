@@ -213,14 +213,15 @@ impl Fabric for Mpi {
             loop {
                 let came = self.receive(served);
                 moved |= came;
-                let under_way = sends.into_iter().filter_map(|(send, taker)| match send.test() {
-                    Err(send) => Some((send, taker)),
-                    Ok(_) => {
-                        taker.into_iter().for_each(|rank| served.heard(rank));
-                        None
+                let mut under_way = Vec::new();
+                for (send, taker) in sends {
+                    if let Err(send) = send.test() {
+                        under_way.push((send, taker));
+                    } else if let Some(rank) = taker {
+                        served.heard(rank);
                     }
-                });
-                sends = under_way.collect();
+                }
+                sends = under_way;
                 if sends.is_empty() {
                     break;
                 }

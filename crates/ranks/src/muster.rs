@@ -258,7 +258,9 @@ pub fn check_of(plan: &RunPlan) -> String {
         for data in clients {
             for part in [&data.train, &data.validation, &data.test] {
                 hash.update(&(part.len() as u64).to_le_bytes());
-                part.iter().for_each(|index| hash.update(&index.to_le_bytes()));
+                for index in part {
+                    hash.update(&index.to_le_bytes());
+                }
             }
         }
     }

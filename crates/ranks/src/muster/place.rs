@@ -6,7 +6,7 @@ use formant_runtime::files::raw;
 use formant_runtime::{Footprint, RunPlan};
 use std::fs::{self, OpenOptions};
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// A file of the network may be seen a moment after it was made.
@@ -50,22 +50,10 @@ pub(super) fn place(
     bytes: u64,
     temporary: &Path,
 ) -> Result<Place, String> {
-    let folder = site.run_dir.join("states");
-    let begun = Instant::now();
-    while states == States::Shared {
-        if folder.join(&site.token).exists() {
-            match probe(&folder, bytes) {
-                Probed::Can => return Ok(Place::Shared(folder)),
-                // Copies of what it keeps elsewhere would go there as well.
-                Probed::Cannot(why) => return Err(format!("{why}; free some space")),
-                Probed::MayNot => break,
-            }
-        }
-        // A folder that is not there will not come.
-        if !folder.exists() || begun.elapsed() > APPEARS {
-            break;
-        }
-        std::thread::sleep(Duration::from_millis(100));
+    if states == States::Shared
+        && let Some(folder) = shared(site, bytes)?
+    {
+        return Ok(Place::Shared(folder));
     }
     let own = own_folder(temporary).map_err(|error| {
         format!(
@@ -81,6 +69,27 @@ pub(super) fn place(
             "it cannot write into {}; name another disk by TMPDIR",
             temporary.display()
         )),
+    }
+}
+
+/// The folder of states in the run folder, if it is seen and may be written into.
+fn shared(site: &Site, bytes: u64) -> Result<Option<PathBuf>, String> {
+    let folder = site.run_dir.join("states");
+    let begun = Instant::now();
+    loop {
+        if folder.join(&site.token).exists() {
+            return match probe(&folder, bytes) {
+                Probed::Can => Ok(Some(folder)),
+                Probed::MayNot => Ok(None),
+                // Copies of what it keeps elsewhere would go there as well.
+                Probed::Cannot(why) => Err(format!("{why}; free some space")),
+            };
+        }
+        // A folder that is not there will not come.
+        if !folder.exists() || begun.elapsed() > APPEARS {
+            return Ok(None);
+        }
+        std::thread::sleep(Duration::from_millis(100));
     }
 }
 
@@ -113,7 +122,7 @@ const CHUNK: usize = 1 << 16;
 
 fn fill(path: &Path, bytes: u64, written: &mut u64) -> io::Result<()> {
     // Not zeros: of those, some disks keep nothing.
-    let chunk = [0xA5; CHUNK];
+    let chunk = vec![0xA5; CHUNK];
     let mut file = raw::open(OpenOptions::new().write(true), path)?;
     while *written < bytes {
         let now = usize::try_from(bytes - *written).map_or(CHUNK, |left| left.min(CHUNK));

@@ -380,7 +380,7 @@ fn what_is_synced_was_written_and_a_disk_that_fails_then_is_told() {
 
 #[test]
 fn files_of_shares_are_told_apart() {
-    let share = |session, number| ShareName { session, number };
+    let share = |session, number| ShareName { number, session };
     let file =
         |share: ShareName| Stored { file: share.file().into_owned(), offset: 0, bytes: 1, hash: 0 };
     assert_eq!(file(ShareName::WHOLE).file, "values.bin");

@@ -89,9 +89,11 @@ mod tests {
     use super::*;
     use std::convert::Infallible;
 
-    fn push(seen: &mut Vec<usize>, i: usize) -> Result<(), Infallible> {
-        seen.push(i);
-        Ok(())
+    fn push(i: usize) -> impl FnOnce(&mut Vec<usize>) -> Result<(), Infallible> {
+        move |seen| {
+            seen.push(i);
+            Ok(())
+        }
     }
 
     #[test]
@@ -100,7 +102,7 @@ mod tests {
         std::thread::scope(|scope| {
             for i in (0..20).rev() {
                 let turn = turns.turn(i);
-                scope.spawn(move || turn.take(|seen| push(seen, i)));
+                scope.spawn(move || turn.take(push(i)));
             }
         });
         assert_eq!(turns.into_inner(), (0..20).collect::<Vec<_>>());
@@ -112,7 +114,7 @@ mod tests {
         std::thread::scope(|scope| {
             for i in [3, 2, 0] {
                 let turn = turns.turn(i);
-                scope.spawn(move || turn.take(|seen| push(seen, i)));
+                scope.spawn(move || turn.take(push(i)));
             }
             drop(turns.turn(1));
         });
