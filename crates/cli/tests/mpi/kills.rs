@@ -55,7 +55,7 @@ fn kill_and_go_on(kills: u64) {
         if !output.status.success() {
             done += 1;
             // As MPI tells it. The number alone would be that of rank 0 in what it says of any failure.
-            let lost = format!("rank {victim} with PID {id} ");
+            let lost = format!("noticed that process rank {victim} with PID");
             assert!(said.contains(&lost), "kill {n}: {lost}: {said}");
             assert!(said.contains("run --resume"), "kill {n}: {said}");
         }
