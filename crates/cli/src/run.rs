@@ -42,13 +42,13 @@ pub(crate) fn run(args: RunArgs, zoo: &Zoo) -> anyhow::Result<ExitCode> {
         }
         let resumed = extension::experiment(&run_dir, &more, &threads(args.threads), zoo)?;
         team.call(&resumed)?;
-        let mut plan = plan(&resumed)?;
+        let mut plan = plan(&resumed, &team)?;
         team.muster(&mut plan, &resumed)?;
         if more.is_something() {
             sim::check_extension(&plan, &run_dir)?;
             extension::write(&run_dir, &resumed)?;
         }
-        team.settle(&run_dir)?;
+        team.settle(&run_dir, &plan)?;
         (plan, run_dir)
     } else {
         let experiment = experiment(&args.experiment, &threads(args.threads), zoo)?;
@@ -56,10 +56,10 @@ pub(crate) fn run(args: RunArgs, zoo: &Zoo) -> anyhow::Result<ExitCode> {
             folder::check_unused(out)?;
         }
         team.call(&experiment)?;
-        let mut plan = plan(&experiment)?;
+        let mut plan = plan(&experiment, &team)?;
         team.muster(&mut plan, &experiment)?;
         let run_dir = folder::claim(args.out, &experiment)?;
-        if let Err(error) = team.settle(&run_dir) {
+        if let Err(error) = team.settle(&run_dir, &plan) {
             folder::give_back(&run_dir);
             return Err(error);
         }
@@ -99,11 +99,18 @@ pub(crate) fn run(args: RunArgs, zoo: &Zoo) -> anyhow::Result<ExitCode> {
 }
 
 /// Wires an experiment up, with a bar while its data are read.
-fn plan(experiment: &Experiment) -> anyhow::Result<RunPlan> {
+fn plan(experiment: &Experiment, team: &Team) -> anyhow::Result<RunPlan> {
     let bar = LateBar::new(0);
     let federation = experiment.federation_with(&mut |done, total| bar.at(done, total));
     bar.finish();
-    Ok(experiment.plan_on(federation?)?)
+    let federation = federation?;
+    let is_shared = team.is_many();
+    let plan = if is_shared {
+        experiment.plan_among_others(federation)
+    } else {
+        experiment.plan_on(federation)
+    };
+    Ok(plan?)
 }
 
 /// A run as JSON.

@@ -27,11 +27,26 @@ impl Experiment {
         self.plan_with(federation, formant_runtime::available())
     }
 
+    /// The plan of a process that shares the run with others. How many worker threads it has is settled among them: until
+    /// then it has one, and asks for no more memory than that takes.
+    pub fn plan_among_others(&self, federation: Federation) -> Result<RunPlan, ExperimentError> {
+        self.plan_of(federation, formant_runtime::available(), 1)
+    }
+
     /// [`Experiment::plan_on`] a machine with so much memory, if that is known.
     pub(crate) fn plan_with(
         &self,
         federation: Federation,
         memory: Option<u64>,
+    ) -> Result<RunPlan, ExperimentError> {
+        self.plan_of(federation, memory, self.runtime.threads())
+    }
+
+    fn plan_of(
+        &self,
+        federation: Federation,
+        memory: Option<u64>,
+        threads: usize,
     ) -> Result<RunPlan, ExperimentError> {
         combination::check_clock(self)?;
         let engine = self.engine(&federation.dataset)?;
@@ -66,7 +81,7 @@ impl Experiment {
             profile: self.profile(),
             evaluation: self.evaluation.plan(),
             checkpoint_every: self.runtime.checkpoint_every,
-            threads: self.runtime.threads(),
+            threads,
             memory: self.runtime.memory.0,
             keep: self.runtime.keep,
             keep_limit: self.runtime.keep_limit.0,

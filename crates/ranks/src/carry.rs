@@ -3,9 +3,10 @@
 
 use crate::message::Carried;
 use formant_runtime::executor::Held;
-use formant_runtime::{Proxy, RuntimeError, Stored};
+use formant_runtime::files::raw;
+use formant_runtime::{Proxy, RuntimeError, ShareName, Stored};
 use std::collections::BTreeMap;
-use std::fs::{self, File};
+use std::fs::{self, File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom};
 use std::path::Path;
 use xxhash_rust::xxh3::xxh3_64;
@@ -44,7 +45,11 @@ impl Cache {
         let what = if is_state { "state" } else { "sent" };
         let file = format!("{STOWED}{client}-{what}-{hash:016x}.bin");
         let path = folder.join(&file);
-        fs::write(&path, bytes).map_err(|error| RuntimeError::file("write", &path, error))?;
+        let mut options = OpenOptions::new();
+        options.write(true).create(true).truncate(true);
+        raw::open(&options, &path)
+            .and_then(|mut file| raw::write_all(&mut file, &path, bytes))
+            .map_err(|error| RuntimeError::file("write", &path, error))?;
         let stored = Stored { file, offset: 0, bytes: bytes.len() as u64, hash };
         self.stowed.insert((client, is_state), stored);
         Ok(())
@@ -76,7 +81,7 @@ impl Cache {
             let is_needed = || self.carried.values().any(|stored| stored.file == name);
             if name.starts_with(STOWED) && !is_needed() {
                 // One too many costs space, not correctness.
-                let _ = fs::remove_file(entry.path());
+                let _ = raw::remove_file(&entry.path());
             }
         }
     }
@@ -148,8 +153,8 @@ pub(crate) struct Copies {
 
 impl Copies {
     /// Of a rank whose states have a file of their own in the run folder.
-    pub(crate) fn new(folder: &Path, rank: usize, named: &[Stored]) -> Self {
-        let proxy = Proxy::new(folder, rank);
+    pub(crate) fn new(folder: &Path, share: ShareName, named: &[Stored]) -> Self {
+        let proxy = Proxy::new(folder, share);
         proxy.sweep(named);
         Self { proxy, copies: BTreeMap::new() }
     }
@@ -193,6 +198,11 @@ impl Copies {
                 Ok(Some(stored))
             }
         }
+    }
+
+    /// Has what was carried reach the disk.
+    pub(crate) fn sync(&self) -> Result<(), RuntimeError> {
+        self.proxy.sync()
     }
 
     /// Keeps what a checkpoint names.

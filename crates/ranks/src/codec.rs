@@ -1,8 +1,9 @@
 //! Messages as bytes: what kind, which order they belong to, and for most a head whose length comes before it, and a body.
 
+use crate::message::Order;
 use formant_methods::{MethodError, Value};
-use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 
 /// A message as it was received.
 pub(crate) struct Letter {
@@ -21,7 +22,13 @@ const SAID: u8 = 0;
 /// These are for the thread that serves the fabric, before their turn.
 const CALLED_OFF: u8 = 1;
 const PASS: u8 = 2;
-const ALIVE: u8 = 3;
+/// The message of a rank that lives.
+pub(crate) const ALIVE: &[u8] = &[3, 0, 0, 0, 0, 0, 0, 0, 0];
+
+/// What every version of the program understands, from the first word on: who a rank is, and that it may go. Its form
+/// never changes; all else may, and is said only to ranks of the same version.
+const PLAIN: &[u8] = b"formant ranks\n";
+const QUIT: &str = "quit";
 
 /// What a message is, seen from outside.
 pub(crate) enum Kind {
@@ -33,6 +40,15 @@ pub(crate) enum Kind {
     Pass(u64),
     /// A rank lives, and has nothing else to say.
     Alive,
+}
+
+/// Who a rank is, as every version says it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Introduction {
+    pub(crate) version: String,
+    /// A hash of its binary.
+    pub(crate) binary: u64,
+    pub(crate) host: String,
 }
 
 /// A message without a body.
@@ -61,9 +77,36 @@ pub(crate) fn pass(order: u64) -> Vec<u8> {
     signal(PASS, order)
 }
 
-/// The message of a rank that lives.
-pub(crate) fn alive() -> Vec<u8> {
-    signal(ALIVE, 0)
+/// The message by which a rank introduces itself.
+pub(crate) fn introducing(introduction: &Introduction) -> Vec<u8> {
+    let Introduction { version, binary, host } = introduction;
+    plain(&format!("{version}\n{binary:016x}\n{host}"))
+}
+
+/// The message that sends a rank home.
+pub(crate) fn quitting() -> Vec<u8> {
+    plain(QUIT)
+}
+
+fn plain(text: &str) -> Vec<u8> {
+    [PLAIN, text.as_bytes()].concat()
+}
+
+/// What is said plainly, as a message of this version.
+fn translated(text: &[u8]) -> Result<Letter, String> {
+    let text = String::from_utf8_lossy(text);
+    let lines: Vec<&str> = text.lines().collect();
+    let letter = match lines.as_slice() {
+        [QUIT] => letter(0, &Order::Quit),
+        // There may be more in versions to come.
+        [version, binary, host, ..] => {
+            let (version, host) = ((*version).into(), (*host).into());
+            let binary = u64::from_str_radix(binary, 16).unwrap_or_default();
+            letter(0, &Introduction { version, binary, host })
+        }
+        _ => Err(format!("{text:?} is no message")),
+    };
+    letter.and_then(Letter::new)
 }
 
 fn signal(kind: u8, order: u64) -> Vec<u8> {
@@ -75,13 +118,18 @@ fn signal(kind: u8, order: u64) -> Vec<u8> {
 impl Kind {
     /// A message in these bytes.
     pub(crate) fn of(bytes: Vec<u8>) -> Result<Self, String> {
+        if let Some(text) = bytes.strip_prefix(PLAIN) {
+            return translated(text).map(Self::Said);
+        }
+        if bytes == ALIVE {
+            return Ok(Self::Alive);
+        }
         let order = bytes.get(1..LENGTH).and_then(|order| order.try_into().ok());
         let order = order.map(u64::from_le_bytes);
         match (bytes.first(), order) {
             (Some(&SAID), Some(_)) => Letter::new(bytes).map(Self::Said),
             (Some(&CALLED_OFF), Some(order)) if bytes.len() == LENGTH => Ok(Self::CalledOff(order)),
             (Some(&PASS), Some(order)) if bytes.len() == LENGTH => Ok(Self::Pass(order)),
-            (Some(&ALIVE), Some(_)) if bytes.len() == LENGTH => Ok(Self::Alive),
             _ => Err(format!("{} bytes are no message", bytes.len())),
         }
     }
@@ -144,7 +192,20 @@ mod tests {
     fn signals_carry_the_number_of_an_order() {
         assert!(matches!(Kind::of(calling_off(258)), Ok(Kind::CalledOff(258))));
         assert!(matches!(Kind::of(pass(259)), Ok(Kind::Pass(259))));
-        assert!(matches!(Kind::of(alive()), Ok(Kind::Alive)));
+        assert!(matches!(Kind::of(ALIVE.to_vec()), Ok(Kind::Alive)));
+    }
+
+    #[test]
+    fn what_every_version_understands_stays_as_it_is() {
+        let mine = Introduction { version: "1.2.3".into(), binary: 255, host: "a".into() };
+        let bytes = introducing(&mine);
+        assert_eq!(bytes, b"formant ranks\n1.2.3\n00000000000000ff\na");
+        assert_eq!(said(bytes).head::<Introduction>().unwrap(), mine);
+        let later = b"formant ranks\n9.0\n1\nb\nand more".to_vec();
+        assert_eq!(said(later).head::<Introduction>().unwrap().version, "9.0");
+        assert_eq!(quitting(), b"formant ranks\nquit");
+        assert!(matches!(said(quitting()).head(), Ok(Order::Quit)));
+        assert!(Kind::of(b"formant ranks\nwhat".to_vec()).is_err());
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! What lies between ranks.
 
+use crate::RanksError;
 use std::sync::Arc;
 
 /// Bytes on their way. One frame may go to many ranks.
@@ -14,8 +15,22 @@ pub enum To {
     All,
 }
 
-/// Takes what has arrived, and from whom.
-pub type Arrived<'a> = dyn FnMut(usize, Vec<u8>) + 'a;
+/// Whoever a fabric works for, asked and told while it is at it.
+pub trait Served {
+    /// A frame has arrived from a rank.
+    fn arrived(&mut self, from: usize, frame: Vec<u8>);
+
+    /// A part of a frame has come from a rank, or was taken by it: it lives, long before the frame is whole.
+    fn heard(&mut self, rank: usize);
+
+    /// Whether what the fabric waits for is still wanted. To be asked at every look: by that it is known as well for how
+    /// long others could have been heard.
+    fn is_wanted(&mut self) -> bool;
+
+    /// The frame by which ranks know that this one lives, once it is time for it again. It goes to rank 0, or from
+    /// there to all others.
+    fn sign(&mut self) -> Option<&'static [u8]>;
+}
 
 /// Carries bytes between ranks. One thread makes it and uses it.
 ///
@@ -38,9 +53,8 @@ pub trait Fabric {
     fn exchange(
         &mut self,
         frames: &[(To, Frame)],
-        arrived: &mut Arrived<'_>,
-        wanted: &dyn Fn() -> bool,
-    ) -> Result<bool, String>;
+        served: &mut dyn Served,
+    ) -> Result<bool, RanksError>;
 
     /// Ends all ranks at once, without a word from any of them. Called when one of them is lost.
     fn abort(&mut self);

@@ -1,5 +1,6 @@
 //! Every rank but the first: it has a share of the clients and does what it is told.
 
+use crate::RanksError;
 use crate::carry::{Cache, Carrier};
 use crate::codec::{Letter, append, letter};
 use crate::link::Link;
@@ -10,7 +11,7 @@ use formant_runtime::executor::threads::{See, Seen, Share};
 use formant_runtime::executor::{
     Adapting, Answer, Executor, Held, Jobs, Look, Start, Threads, Wave,
 };
-use formant_runtime::{Room, RunPlan, RuntimeError, Stored};
+use formant_runtime::{Room, RunPlan, RuntimeError, ShareName, Stored};
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -35,7 +36,7 @@ impl Place {
 
 /// Does what rank 0 asks for until the run has ended. An error here is one of the connection: whatever else fails is
 /// rank 0's to tell.
-pub fn follow(plan: &RunPlan, link: &Link, place: &Place) -> Result<(), String> {
+pub fn follow(plan: &RunPlan, link: &Link, place: &Place) -> Result<(), RanksError> {
     std::thread::scope(|scope| {
         let mut follower = Follower {
             plan,
@@ -129,10 +130,11 @@ impl Showing<'_> {
 }
 
 impl Follower<'_, '_, '_> {
-    fn end(&self, order: u64, outcome: Result<Done, Failure>) -> Result<(), String> {
+    fn end(&self, order: u64, outcome: Result<Done, Failure>) -> Result<(), RanksError> {
         let (busy, traffic) = (self.threads.busy().as_secs_f64(), self.link.traffic());
         let ended = Report::Ended(Ended { outcome, busy, traffic });
-        self.link.send(crate::To::One(0), letter(order, &ended)?);
+        let bytes = letter(order, &ended).map_err(RanksError::Protocol)?;
+        self.link.send(crate::To::One(0), bytes);
         Ok(())
     }
 
@@ -145,8 +147,8 @@ impl Follower<'_, '_, '_> {
                 self.cache.stow(folder, (client, what == Holding::State), letter.body())?;
                 Done::Well
             }
-            Order::Begin { method, clients, held, named } => {
-                self.begin(method, &clients, held, named)?;
+            Order::Begin { method, session, clients, held, named } => {
+                self.begin((method, session), &clients, held, named)?;
                 Done::Well
             }
             Order::Keep(slot) => {
@@ -214,7 +216,7 @@ impl Follower<'_, '_, '_> {
 
     fn begin(
         &mut self,
-        method: usize,
+        (method, session): (usize, u64),
         clients: &[usize],
         given: Vec<(usize, bool, Stored)>,
         named: Vec<Stored>,
@@ -241,7 +243,8 @@ impl Follower<'_, '_, '_> {
             Place::Own(_) => self.cache.begin(all),
         };
         let start = Start { method, folder, room: &room, held: &held, named: &named };
-        let share = Share { number: self.link.rank(), clients: clients.into() };
+        let name = ShareName { number: self.link.rank(), session };
+        let share = Share { name, clients: clients.into() };
         self.threads.begin_share(&start, share);
         if let Place::Own(folder) = self.place {
             self.cache.tidy(folder.path());
@@ -313,7 +316,11 @@ impl Follower<'_, '_, '_> {
 
     fn persist(&mut self, showing: Showing<'_>) -> Result<Held, RuntimeError> {
         let held = self.threads.persist()?;
-        let Place::Own(folder) = self.place else { return Ok(held) };
+        let Place::Own(folder) = self.place else {
+            // Rank 0 names it, and may outlive this host.
+            self.threads.sync()?;
+            return Ok(held);
+        };
         let carrier = Carrier { folder: folder.path(), held: &held };
         self.cache.carry(&carrier, &mut |client, state, sent, body| {
             showing.show(&Report::Carried { client, state, sent }, |bytes| {

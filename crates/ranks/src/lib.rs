@@ -13,7 +13,9 @@
 //! little more than it needs. What has to wait does so where it was made, on disk if there is no room.
 
 mod carry;
+mod clock;
 mod codec;
+mod error;
 mod fabric;
 mod follower;
 mod launch;
@@ -27,7 +29,8 @@ mod muster;
 mod placement;
 mod stream;
 
-pub use fabric::{Arrived, Fabric, Frame, To};
+pub use error::RanksError;
+pub use fabric::{Fabric, Frame, Served, To};
 pub use follower::{Place, follow};
 pub use launch::{Launched, launched};
 pub use leader::Leader;
@@ -35,6 +38,4 @@ pub use link::{Link, Traffic};
 pub use mesh::Mesh;
 #[cfg(feature = "mpi")]
 pub use mpi::Mpi;
-pub use muster::{
-    Call, Card, Greeting, Refused, Spot, answer, call, check_of, dismiss, gather, settle,
-};
+pub use muster::{Call, Card, Greeting, Spot, answer, call, check_of, dismiss, gather, settle};

@@ -1,7 +1,9 @@
 //! The thread that serves a fabric, and what others ask of it.
 
-use crate::codec::{Kind, Letter, alive};
-use crate::fabric::{Fabric, Frame, To};
+use crate::RanksError;
+use crate::clock::Clock;
+use crate::codec::{ALIVE as SIGN, Kind, Letter};
+use crate::fabric::{Fabric, Frame, Served, To};
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,8 +19,8 @@ const FASTEST: Duration = Duration::from_micros(20);
 /// A rank that has nothing to say says so.
 const ALIVE: Duration = Duration::from_secs(5);
 
-/// A rank that rank 0 does not hear for so long is lost. Others wait longer for rank 0: while it waits for one that is
-/// lost, it says nothing, and it is the one that knows who that is.
+/// A rank that rank 0 does not hear for so long is lost. Others wait longer for rank 0, because it is the one that knows
+/// who is lost. What counts is time in which this rank listens ([`Clock`]), and parts of long frames are heard as well.
 const LOST: [Duration; 2] = [Duration::from_secs(60), Duration::from_secs(90)];
 
 /// How long whoever waits for a message waits before it looks whether it still wants it.
@@ -50,8 +52,9 @@ struct Shared {
 #[derive(Default)]
 struct State {
     out: VecDeque<(To, Frame)>,
-    /// By rank.
-    ranks: Vec<Heard>,
+    clock: Clock,
+    /// By rank, what has arrived and was not read.
+    letters: Vec<VecDeque<Letter>>,
     /// The order under way, and how many reports of it may go.
     order: u64,
     passes: u64,
@@ -61,11 +64,6 @@ struct State {
     failure: Option<String>,
     /// The thread ends when all is sent.
     closing: bool,
-}
-
-struct Heard {
-    last: Instant,
-    letters: VecDeque<Letter>,
 }
 
 /// Bytes that a rank has exchanged with others.
@@ -86,6 +84,16 @@ impl Shared {
         self.lost.get().copied().unwrap_or(LOST[0])
     }
 
+    /// Whoever serves the fabric looks at it. Once rank 0 is lost, nobody wants what is under way: others may go on
+    /// elsewhere already.
+    fn look(&self, rank: usize) {
+        let mut state = self.lock();
+        state.clock.look(Instant::now());
+        if rank != 0 && state.clock.silence(0) > self.lost() {
+            self.stop.store(true, Ordering::Relaxed);
+        }
+    }
+
     fn is_aborted(&self) -> bool {
         self.abort.load(Ordering::Relaxed)
     }
@@ -94,8 +102,8 @@ impl Shared {
 impl Link {
     /// Starts the thread, which makes the fabric.
     pub fn start<F: Fabric>(
-        make: impl FnOnce() -> Result<F, String> + Send + 'static,
-    ) -> Result<Self, String> {
+        make: impl FnOnce() -> Result<F, RanksError> + Send + 'static,
+    ) -> Result<Self, RanksError> {
         let shared = Arc::new(Shared {
             state: Mutex::default(),
             to_send: Condvar::new(),
@@ -114,23 +122,29 @@ impl Link {
             let (rank, size, host) = (fabric.rank(), fabric.size(), fabric.host());
             // Once: nobody else sets it.
             let _ = served.lost.set(LOST[usize::from(rank > 0)]);
-            let heard = || Heard { last: Instant::now(), letters: VecDeque::new() };
-            served.lock().ranks = (0..size).map(|_| heard()).collect();
+            {
+                let mut state = served.lock();
+                state.clock = Clock::of(size);
+                state.letters = (0..size).map(|_| VecDeque::new()).collect();
+            }
             // Whoever starts it waits for this.
             let _ = ready.send(Ok((rank, size, host)));
             let serving = catch_unwind(AssertUnwindSafe(|| serve(&mut fabric, &served)));
-            let outcome =
-                serving.unwrap_or_else(|_| Err("the fabric's thread has panicked".into()));
+            let panicked = || RanksError::Fabric("the fabric's thread has panicked".into());
+            let outcome = serving.unwrap_or_else(|_| Err(panicked()));
             if let Err(why) = outcome {
                 fabric.leave();
-                served.lock().failure.get_or_insert(why);
+                served.lock().failure.get_or_insert(why.to_string());
                 served.stop.store(true, Ordering::Relaxed);
                 served.arrived.notify_all();
             }
         });
-        let thread = thread.map_err(|error| format!("no thread can be started: {error}"))?;
+        let failed = |why: String| RanksError::Fabric(why);
+        let thread =
+            thread.map_err(|error| failed(format!("no thread can be started: {error}")))?;
+        let made = made.recv();
         let (rank, size, host) =
-            made.recv().unwrap_or_else(|_| Err("the fabric's thread has ended".into()))?;
+            made.unwrap_or_else(|_| Err(failed("the fabric's thread has ended".into())))?;
         Ok(Self { rank, size, host, shared, thread: Some(thread) })
     }
 
@@ -152,10 +166,14 @@ impl Link {
     /// Whether a rank is lost, or the fabric itself: nobody can be asked to end any more.
     pub fn is_broken(&self) -> bool {
         let state = self.shared.lock();
-        let others = state.ranks.iter().enumerate().filter(|(rank, _)| *rank != self.rank);
+        state.failure.is_some() || self.silent(&state).next().is_some()
+    }
+
+    /// Who has been silent for so long that it is lost.
+    fn silent<'a>(&'a self, state: &'a State) -> impl Iterator<Item = usize> + 'a {
         // Others than rank 0 talk to it alone.
-        let mut heard = others.filter(|(rank, _)| self.rank == 0 || *rank == 0);
-        state.failure.is_some() || heard.any(|(_, heard)| heard.last.elapsed() > self.shared.lost())
+        let others = if self.rank == 0 { 1..self.size } else { 0..1 };
+        others.filter(|rank| state.clock.silence(*rank) > self.shared.lost())
     }
 
     /// Bytes exchanged so far.
@@ -172,19 +190,20 @@ impl Link {
 
     /// The next message from a rank; none if there is none for a moment, so that whoever waits can look whether it
     /// still wants it.
-    pub(crate) fn wait(&self, from: usize) -> Result<Option<Letter>, String> {
+    pub(crate) fn wait(&self, from: usize) -> Result<Option<Letter>, RanksError> {
         let begun = Instant::now();
         let mut state = self.shared.lock();
         loop {
-            if let Some(letter) = state.ranks[from].letters.pop_front() {
+            if let Some(letter) = state.letters[from].pop_front() {
                 return Ok(Some(letter));
             }
             if let Some(why) = &state.failure {
-                return Err(why.clone());
+                return Err(RanksError::Fabric(why.clone()));
             }
-            let silent = state.ranks[from].last.elapsed();
-            if silent > self.shared.lost() {
-                return Err(format!("it has not been heard for {} seconds", silent.as_secs()));
+            let silence = state.clock.silence(from);
+            if silence > self.shared.lost() {
+                let others = self.silent(&state).filter(|rank| *rank != from).collect();
+                return Err(RanksError::Lost { seconds: silence.as_secs(), others });
             }
             let Some(left) = LOOK.checked_sub(begun.elapsed()) else { return Ok(None) };
             state = (self.shared.arrived.wait_timeout(state, left))
@@ -194,7 +213,7 @@ impl Link {
     }
 
     /// The next message from a rank, whenever it comes.
-    pub(crate) fn next(&self, from: usize) -> Result<Letter, String> {
+    pub(crate) fn next(&self, from: usize) -> Result<Letter, RanksError> {
         loop {
             if let Some(letter) = self.wait(from)? {
                 return Ok(letter);
@@ -229,7 +248,7 @@ impl Link {
                 state.passes -= 1;
                 return true;
             }
-            if state.ranks[0].last.elapsed() > self.shared.lost() {
+            if state.clock.silence(0) > self.shared.lost() {
                 // Whoever reads the next order is told.
                 return false;
             }
@@ -260,37 +279,70 @@ impl Drop for Link {
     }
 }
 
-fn serve(fabric: &mut impl Fabric, shared: &Shared) -> Result<(), String> {
+/// The thread at its work.
+struct Serving<'s> {
+    shared: &'s Shared,
+    rank: usize,
+    /// When something was said last.
+    said: Instant,
+    /// What nobody understands.
+    broken: Option<String>,
+}
+
+impl Served for Serving<'_> {
+    fn arrived(&mut self, from: usize, frame: Vec<u8>) {
+        if let Err(why) = self.shared.take_in(from, frame) {
+            self.broken.get_or_insert(why);
+        }
+    }
+
+    fn heard(&mut self, rank: usize) {
+        self.shared.lock().clock.hear(rank);
+    }
+
+    fn is_wanted(&mut self) -> bool {
+        self.shared.look(self.rank);
+        !self.shared.is_aborted()
+    }
+
+    fn sign(&mut self) -> Option<&'static [u8]> {
+        let is_time = self.said.elapsed() > ALIVE;
+        is_time.then(|| {
+            self.said = Instant::now();
+            SIGN
+        })
+    }
+}
+
+fn serve(fabric: &mut impl Fabric, shared: &Shared) -> Result<(), RanksError> {
     let (rank, size) = (fabric.rank(), fabric.size());
     let mut pause = FASTEST;
-    let mut said = Instant::now();
+    let mut serving = Serving { shared, rank, said: Instant::now(), broken: None };
     loop {
+        shared.look(rank);
         let mut state = shared.lock();
         if shared.is_aborted() {
             drop(state);
             fabric.abort();
             return Ok(());
         }
-        if state.out.is_empty() && said.elapsed() > ALIVE && size > 1 {
+        if state.out.is_empty()
+            && size > 1
+            && let Some(sign) = serving.sign()
+        {
             let to = if rank == 0 { 1..size } else { 0..1 };
-            let frame = Frame::new(alive());
+            let frame = Frame::new(sign.to_vec());
             state.out.extend(to.map(|to| (To::One(to), frame.clone())));
         }
         let out: Vec<_> = state.out.drain(..).collect();
         let closing = state.closing;
         drop(state);
         if !out.is_empty() {
-            said = Instant::now();
+            serving.said = Instant::now();
         }
-        let mut broken = None;
-        let mut arrived = |from, bytes| {
-            if let Err(why) = shared.take_in(from, bytes) {
-                broken.get_or_insert(why);
-            }
-        };
-        let moved = fabric.exchange(&out, &mut arrived, &|| !shared.is_aborted())?;
-        if let Some(why) = broken {
-            return Err(why);
+        let moved = fabric.exchange(&out, &mut serving)?;
+        if let Some(why) = serving.broken.take() {
+            return Err(RanksError::Protocol(why));
         }
         let mut state = shared.lock();
         let sent = out.iter().map(|(_, frame)| frame.len() as u64);
@@ -313,9 +365,9 @@ impl Shared {
         let kind = Kind::of(bytes).map_err(|why| format!("from rank {from}: {why}"))?;
         let mut state = self.lock();
         state.traffic.received += length;
-        state.ranks[from].last = Instant::now();
+        state.clock.hear(from);
         match kind {
-            Kind::Said(letter) => state.ranks[from].letters.push_back(letter),
+            Kind::Said(letter) => state.letters[from].push_back(letter),
             Kind::Pass(order) => {
                 // It may come before the order is read.
                 if order > state.order {

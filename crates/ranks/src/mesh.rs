@@ -1,13 +1,17 @@
 //! Ranks that are threads of one process, for tests.
 
-use crate::fabric::{Arrived, Fabric, Frame, To};
+use crate::RanksError;
+use crate::fabric::{Fabric, Frame, Served, To};
 use std::sync::mpsc::{Receiver, Sender, channel};
+
+/// From whom, and what; nothing if it has failed and will say no more.
+type Sent = (usize, Option<Frame>);
 
 /// One rank's end of channels to all others.
 pub struct Mesh {
     rank: usize,
-    to: Vec<Sender<(usize, Frame)>>,
-    arrived: Receiver<(usize, Frame)>,
+    to: Vec<Sender<Sent>>,
+    arrived: Receiver<Sent>,
 }
 
 impl Mesh {
@@ -18,9 +22,9 @@ impl Mesh {
         receivers.into_iter().enumerate().map(end).collect()
     }
 
-    fn send(&self, to: usize, frame: &Frame) -> Result<(), String> {
-        let sent = self.to[to].send((self.rank, frame.clone()));
-        sent.map_err(|_| format!("rank {to} is gone"))
+    fn send(&self, to: usize, frame: &Frame) -> Result<(), RanksError> {
+        let sent = self.to[to].send((self.rank, Some(frame.clone())));
+        sent.map_err(|_| RanksError::Fabric(format!("rank {to} is gone")))
     }
 }
 
@@ -40,9 +44,8 @@ impl Fabric for Mesh {
     fn exchange(
         &mut self,
         frames: &[(To, Frame)],
-        arrived: &mut Arrived<'_>,
-        _: &dyn Fn() -> bool,
-    ) -> Result<bool, String> {
+        served: &mut dyn Served,
+    ) -> Result<bool, RanksError> {
         let mut moved = !frames.is_empty();
         for (to, frame) in frames {
             match *to {
@@ -52,10 +55,19 @@ impl Fabric for Mesh {
         }
         while let Ok((from, frame)) = self.arrived.try_recv() {
             moved = true;
-            arrived(from, Frame::try_unwrap(frame).unwrap_or_else(|frame| frame.to_vec()));
+            let frame =
+                frame.ok_or_else(|| RanksError::Fabric(format!("rank {from} has failed")))?;
+            served.arrived(from, Frame::try_unwrap(frame).unwrap_or_else(|frame| frame.to_vec()));
         }
         Ok(moved)
     }
 
     fn abort(&mut self) {}
+
+    fn leave(self) {
+        for to in &self.to {
+            // Some may have gone before.
+            let _ = to.send((self.rank, None));
+        }
+    }
 }

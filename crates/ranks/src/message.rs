@@ -17,6 +17,8 @@ pub(crate) enum Order {
     /// A method begins, with these clients. A rank that does not see the run folder has been given what they hold.
     Begin {
         method: usize,
+        /// What files of this session are known by.
+        session: u64,
         clients: Vec<usize>,
         /// Client, whether it is its state, and where that is.
         held: Vec<(usize, bool, Stored)>,

@@ -1,19 +1,25 @@
 //! Before a run: who is there, and whether everybody is about to do the same.
 
-use crate::codec::letter;
+mod card;
+mod memory;
+mod place;
+
+pub use card::Card;
+
+use crate::RanksError;
+use crate::codec::{Introduction, Letter, introducing, letter, quitting};
 use crate::fabric::To;
 use crate::follower::Place;
 use crate::link::Link;
 use crate::message::Order;
-use formant_runtime::quantity::memory;
-use formant_runtime::{Footprint, RunPlan, available};
+use formant_runtime::RunPlan;
+use memory::{Need, Tenant, taken_since};
+use place::{Probed, States, model_bytes, place, probe};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
-use xxhash_rust::xxh3::xxh3_64;
+use xxhash_rust::xxh3::Xxh3;
 
 /// A rank that takes part.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -22,58 +28,24 @@ pub struct Spot {
     pub host: String,
     /// Its worker threads.
     pub threads: usize,
-    /// Whether it sees the run folder.
+    /// Whether it keeps states in the run folder, which it sees.
     pub sees: bool,
 }
 
 impl Spot {
     /// How people know it.
     pub fn name(&self, rank: usize) -> String {
-        format!("rank {rank} on {}", self.host)
+        name(rank, &self.host)
     }
 }
 
-/// What a rank says of itself. Whoever says something else than rank 0 is refused.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Card {
-    /// The host.
-    pub host: String,
-    /// Processors that it may use, as the system names them; ranks with the same ones on one host share them.
-    pub processors: String,
-    /// How many these are.
-    pub cores: usize,
-    /// Bytes of memory that are free, where the system tells.
-    pub memory: Option<u64>,
-    /// The version of the program.
-    pub version: String,
-    /// A hash of its binary.
-    pub binary: u64,
-}
-
-impl Card {
-    /// This process's. An error if its binary cannot be read.
-    pub fn own(link: &Link) -> Result<Self, String> {
-        let host = link.host().to_owned();
-        let fail = |error: std::io::Error| format!("cannot read the binary of {host}: {error}");
-        let binary = std::env::current_exe().and_then(fs::read).map_err(fail)?;
-        let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-        let allowed = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
-        Ok(Self {
-            processors: allowed.unwrap_or("all").trim().to_owned(),
-            cores: std::thread::available_parallelism().map_or(1, usize::from),
-            memory: available(),
-            version: env!("CARGO_PKG_VERSION").into(),
-            binary: xxh3_64(&binary),
-            host,
-        })
-    }
+fn name(rank: usize, host: &str) -> String {
+    format!("rank {rank} on {host}")
 }
 
 /// From rank 0: what is to be run.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Call {
-    /// The binary and where it runs.
-    pub card: Card,
     /// The resolved experiment, as the text of a file.
     pub experiment: String,
 }
@@ -85,6 +57,8 @@ pub struct Greeting {
     pub card: Card,
     /// The hash of its data if it can take part, or why it cannot.
     pub data: Result<String, String>,
+    /// Bytes of memory that it has taken for its plan, data included.
+    pub taken: u64,
 }
 
 /// From rank 0: where the run is.
@@ -97,151 +71,141 @@ struct Site {
     threads: usize,
 }
 
-/// Whether a rank sees it: an error if it has nowhere else to go.
+/// Whether a rank keeps its states there: an error if it has no place for them at all.
 type Sight = Result<bool, String>;
 
-/// Ranks that cannot take part, and why.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Refused(pub Vec<(String, String)>);
-
-impl std::fmt::Display for Refused {
-    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(out, "not all ranks can take part")?;
-        for (name, why) in &self.0 {
-            write!(out, "\n  {name}: {why}")?;
-        }
-        Ok(())
-    }
-}
-
-impl std::error::Error for Refused {}
-
-/// A file of the network may be seen a moment after it was made.
-const APPEARS: Duration = Duration::from_secs(5);
-
-fn say(link: &Link, to: To, what: &impl Serialize) -> Result<(), String> {
-    link.send(to, letter(0, what)?);
+fn say(link: &Link, to: To, what: &impl Serialize) -> Result<(), RanksError> {
+    link.send(to, letter(0, what).map_err(RanksError::Protocol)?);
     Ok(())
 }
 
-fn hear<T: DeserializeOwned>(link: &Link, from: usize) -> Result<T, String> {
-    link.next(from)?.head()
+fn hear<T: DeserializeOwned>(link: &Link, from: usize) -> Result<T, RanksError> {
+    link.next(from)?.head().map_err(RanksError::Protocol)
 }
 
-/// Rank 0 tells all others what is to be run. They get ready while it does.
-pub fn call(link: &Link, call: &Call) -> Result<(), String> {
-    if link.size() > 1 { say(link, To::All, call) } else { Ok(()) }
+/// What somebody says, unless it is that nobody is needed.
+fn unless_quit<T: DeserializeOwned>(letter: &Letter) -> Result<Option<T>, RanksError> {
+    match (letter.head(), letter.head()) {
+        (Ok(said), _) => Ok(Some(said)),
+        (Err(_), Ok(Order::Quit)) => Ok(None),
+        (Err(why), _) => Err(RanksError::Protocol(why)),
+    }
 }
 
-/// Everybody's answer. The ranks take part if all of them are about to run the same on the same data, with the same
-/// binary, and if their hosts have the memory for it. `threads` are worker threads for each of them, if somebody has said
-/// how many.
+/// Rank 0 tells all others what is to be run, once they have said that they are of its version: others would not
+/// understand it. They get ready while it does.
+pub fn call(link: &Link, own: &Card, call: &Call) -> Result<(), RanksError> {
+    if link.size() == 1 {
+        return Ok(());
+    }
+    let mine = own.introduction();
+    for rank in 1..link.size() {
+        link.send(To::One(rank), introducing(&mine));
+    }
+    let mut refused = Vec::new();
+    for rank in 1..link.size() {
+        match hear::<Introduction>(link, rank) {
+            Err(why) => refused.push((format!("rank {rank}"), why.to_string())),
+            Ok(other) if (&other.version, other.binary) != (&mine.version, mine.binary) => {
+                let why = format!(
+                    "its binary is another one (version {}, hash {:016x}) than that of rank 0 ({}, {:016x}); copy one to all hosts",
+                    other.version, other.binary, mine.version, mine.binary
+                );
+                refused.push((name(rank, &other.host), why));
+            }
+            Ok(_) => {}
+        }
+    }
+    if refused.is_empty() { say(link, To::All, call) } else { Err(RanksError::Refused(refused)) }
+}
+
+/// Everybody's answer. The ranks take part if all of them are about to run the same on the same data, and if their hosts
+/// have the memory for it. `threads` are worker threads for each of them, if somebody has said how many.
 pub fn gather(
     link: &Link,
     own: &Card,
     plan: &RunPlan,
     threads: Option<usize>,
-) -> Result<Vec<Spot>, Refused> {
+) -> Result<Vec<Spot>, RanksError> {
     let data = &check_of(plan);
-    let mut cards = vec![own.clone()];
+    let mut ranks = vec![(own.clone(), taken_since(own))];
     let mut refused = Vec::new();
     for rank in 1..link.size() {
-        let name = |host: &str| format!("rank {rank} on {host}");
         match hear::<Greeting>(link, rank) {
-            Err(why) => refused.push((format!("rank {rank}"), why)),
-            Ok(Greeting { card, data: theirs }) => match check(own, &card, data, &theirs) {
-                Some(why) => refused.push((name(&card.host), why)),
-                None => cards.push(card),
+            Err(why) => refused.push((format!("rank {rank}"), why.to_string())),
+            Ok(Greeting { card, data: theirs, taken }) => match check(own, &card, data, &theirs) {
+                Some(why) => refused.push((name(rank, &card.host), why)),
+                None => ranks.push((card, taken)),
             },
         }
     }
     if !refused.is_empty() {
-        return Err(Refused(refused));
+        return Err(RanksError::Refused(refused));
     }
-    let spot = |card: &Card| Spot {
-        host: card.host.clone(),
-        threads: threads.unwrap_or_else(|| share_of(card, &cards)),
-        sees: true,
-    };
-    let spots: Vec<Spot> = cards.iter().map(spot).collect();
-    check_memory(&cards, &spots, &Footprint::of(plan))?;
-    Ok(spots)
-}
-
-/// Ranks of one host share its memory: each fits alone, and all of them may not.
-fn check_memory(cards: &[Card], spots: &[Spot], footprint: &Footprint) -> Result<(), Refused> {
-    let mut hosts: BTreeMap<&str, (Option<u64>, u64, usize)> = BTreeMap::new();
-    for (card, spot) in cards.iter().zip(spots) {
-        let (free, needed, ranks) = hosts.entry(&card.host).or_default();
-        // Who has looked first has seen most of it.
-        *free = (*free).max(card.memory);
-        *needed += footprint.with_workers(spot.threads.min(footprint.workers.max(1)));
-        *ranks += 1;
-    }
-    let short = hosts.into_iter().filter_map(|(host, (free, needed, ranks))| {
-        let free = free.filter(|free| *free < needed)?;
-        Some((
-            format!("the {ranks} ranks on {host}"),
-            format!(
-                "together they take at least {} of memory, and {} are free; start fewer of them there, or set runtime.threads lower",
-                memory(needed),
-                memory(free)
-            ),
-        ))
-    });
-    let short: Vec<(String, String)> = short.collect();
-    if short.is_empty() { Ok(()) } else { Err(Refused(short)) }
+    let cards: Vec<Card> = ranks.iter().map(|(card, _)| card.clone()).collect();
+    let tenants: Vec<Tenant> = (ranks.into_iter())
+        .map(|(card, taken)| {
+            let threads = threads.unwrap_or_else(|| card.share_of(&cards));
+            Tenant { card, taken, threads }
+        })
+        .collect();
+    Need::of(plan, tenants.len()).check(&tenants)?;
+    let spot = |Tenant { card, threads, .. }| Spot { host: card.host, threads, sees: true };
+    Ok(tenants.into_iter().map(spot).collect())
 }
 
 fn check(own: &Card, card: &Card, data: &str, theirs: &Result<String, String>) -> Option<String> {
-    if card.version != own.version || card.binary != own.binary {
+    if card.instructions != own.instructions {
         return Some(format!(
-            "its binary is another one (version {}, hash {:016x}) than that of rank 0 ({}, {:016x}); copy one to all hosts",
-            card.version, card.binary, own.version, own.binary
+            "its processor has other instructions ({}) than that of rank 0 ({}), by which spectra come out with other bits; choose hosts of one kind",
+            card.instructions, own.instructions
         ));
     }
     match theirs {
         Err(why) => Some(why.clone()),
         Ok(theirs) if theirs != data => Some(format!(
-            "its data are others than those of rank 0 (hash {theirs} instead of {data}); give all hosts the same files"
+            "its data are others than those of rank 0, or divided in another way (hash {theirs} instead of {data}); give all hosts the same files"
         )),
         Ok(_) => None,
     }
 }
 
-/// Cores for each of the ranks that may use the same ones.
-fn share_of(card: &Card, all: &[Card]) -> usize {
-    let same = |other: &&Card| other.host == card.host && other.processors == card.processors;
-    let sharing = all.iter().filter(same).count().max(1);
-    (card.cores / sharing).max(1)
-}
-
-/// Rank 0 says where the run is, and learns who sees it.
-pub fn settle(link: &Link, run_dir: &Path, spots: &mut [Spot]) -> Result<(), Refused> {
+/// Rank 0 says where the run is, and learns who keeps its states there.
+pub fn settle(
+    link: &Link,
+    run_dir: &Path,
+    plan: &RunPlan,
+    spots: &mut [Spot],
+) -> Result<(), RanksError> {
     if link.size() == 1 {
         return Ok(());
     }
-    let own = |why: String| Refused(vec![(spots[0].name(0), why)]);
+    let own = |why: String| RanksError::Refused(vec![(spots[0].name(0), why)]);
     let folder = run_dir.join("states");
     let token = format!("ranks-{}-{:x}", std::process::id(), token_number());
     let path = folder.join(&token);
     let made = fs::create_dir_all(&folder).and_then(|()| fs::write(&path, b""));
     made.map_err(|error| own(format!("cannot write {}: {error}", path.display())))?;
+    if let Probed::Cannot(why) = probe(&folder, model_bytes(plan)) {
+        let _ = fs::remove_file(path);
+        return Err(own(format!("{why}; free some space, or choose another folder with --out")));
+    }
     let run_dir = std::path::absolute(run_dir).unwrap_or_else(|_| run_dir.into());
     for (rank, spot) in spots.iter().enumerate().skip(1) {
         let site = Site { run_dir: run_dir.clone(), token: token.clone(), threads: spot.threads };
-        say(link, To::One(rank), &site).map_err(own)?;
+        say(link, To::One(rank), &site)?;
     }
     let mut refused = Vec::new();
     for (rank, spot) in spots.iter_mut().enumerate().skip(1) {
-        match hear::<Sight>(link, rank).and_then(|sight| sight) {
-            Ok(sees) => spot.sees = sees,
-            Err(why) => refused.push((spot.name(rank), why)),
+        match hear::<Sight>(link, rank) {
+            Ok(Ok(sees)) => spot.sees = sees,
+            Ok(Err(why)) => refused.push((spot.name(rank), why)),
+            Err(error) => refused.push((spot.name(rank), error.to_string())),
         }
     }
     // One too many costs nothing.
     let _ = fs::remove_file(path);
-    if refused.is_empty() { Ok(()) } else { Err(Refused(refused)) }
+    if refused.is_empty() { Ok(()) } else { Err(RanksError::Refused(refused)) }
 }
 
 /// Different in every run.
@@ -249,11 +213,11 @@ fn token_number() -> u128 {
     std::time::UNIX_EPOCH.elapsed().map_or(0, |time| time.as_nanos())
 }
 
-/// Sends all other ranks home, whatever they wait for. There was no run, or it has ended.
+/// Sends all other ranks home, whatever they wait for, and of whatever version they are. There was no run, or it has
+/// ended.
 pub fn dismiss(link: &Link) {
     for rank in 1..link.size() {
-        // A rank that is lost has gone already.
-        let _ = say(link, To::One(rank), &Order::Quit);
+        link.send(To::One(rank), quitting());
     }
 }
 
@@ -263,117 +227,108 @@ pub fn answer(
     link: &Link,
     card: &Card,
     prepare: impl FnOnce(&Call) -> Result<RunPlan, String>,
-) -> Result<Option<(RunPlan, Place)>, String> {
-    let letter = link.next(0)?;
-    let call: Call = match (letter.head(), letter.head()) {
-        (Ok(call), _) => call,
-        // Rank 0 has found something wrong before it could tell anybody what to do.
-        (Err(_), Ok(Order::Quit)) => return Ok(None),
-        (Err(why), _) => return Err(why),
-    };
-    let plan = if (&card.version, card.binary) == (&call.card.version, call.card.binary) {
-        prepare(&call)
-    } else {
-        Err("its binary is another one".into())
-    };
+) -> Result<Option<(RunPlan, Place)>, RanksError> {
+    // Where rank 0 has found something wrong before it could tell anybody what to do, nobody is needed.
+    let Some(Introduction { .. }) = unless_quit(&link.next(0)?)? else { return Ok(None) };
+    link.send(To::One(0), introducing(&card.introduction()));
+    // Nor is whoever rank 0 refuses for its version.
+    let Some(call) = unless_quit::<Call>(&link.next(0)?)? else { return Ok(None) };
+    let plan = prepare(&call);
     let data = plan.as_ref().map(check_of).map_err(Clone::clone);
-    say(link, To::One(0), &Greeting { card: card.clone(), data })?;
+    say(link, To::One(0), &Greeting { card: card.clone(), data, taken: taken_since(card) })?;
     let letter = link.next(0)?;
     let Ok(mut plan) = plan else { return Ok(None) };
     let Ok(site) = letter.head::<Site>() else { return Ok(None) };
     plan.threads = site.threads;
-    let place = place(&site);
-    say(
-        link,
-        To::One(0),
-        &place.as_ref().map(|place| matches!(place, Place::Shared(_))).map_err(Clone::clone),
-    )?;
+    let states = States::wanted(std::env::var(States::VARIABLE).ok().as_deref());
+    let place =
+        states.and_then(|states| place(&site, states, model_bytes(&plan), &std::env::temp_dir()));
+    let sight: Sight =
+        place.as_ref().map(|place| matches!(place, Place::Shared(_))).map_err(Clone::clone);
+    say(link, To::One(0), &sight)?;
     Ok(place.ok().map(|place| (plan, place)))
 }
 
-/// What tells data from others.
+/// What tells data, and who has which of them, from others. Of the samples themselves, all labels and some hundred samples
+/// count.
 pub fn check_of(plan: &RunPlan) -> String {
-    plan.header.data_check.clone().unwrap_or_else(|| plan.header.dataset.clone())
-}
-
-/// Where a rank keeps what is made durable: in the run folder if it sees that and may write there.
-fn place(site: &Site) -> Result<Place, String> {
-    let folder = site.run_dir.join("states");
-    let begun = Instant::now();
-    loop {
-        if folder.join(&site.token).exists() {
-            let probe = tempfile::NamedTempFile::new_in(&folder);
-            if probe.is_ok() {
-                return Ok(Place::Shared(folder));
+    let mut hash = Xxh3::new();
+    for clients in [&plan.federation.clients, &plan.federation.newcomers.clients] {
+        hash.update(&(clients.len() as u64).to_le_bytes());
+        for data in clients {
+            for part in [&data.train, &data.validation, &data.test] {
+                hash.update(&(part.len() as u64).to_le_bytes());
+                for index in part {
+                    hash.update(&index.to_le_bytes());
+                }
             }
-            break;
         }
-        // A folder that is not there will not come.
-        if !folder.exists() || begun.elapsed() > APPEARS {
-            break;
-        }
-        std::thread::sleep(Duration::from_millis(100));
     }
-    let own = tempfile::Builder::new().prefix("formant-states-").tempdir();
-    own.map(Place::Own).map_err(|error| {
-        format!(
-            "it neither sees the run folder {} nor can it make a folder of its own in {} ({error}); mount the one, or name another disk by TMPDIR",
-            site.run_dir.display(),
-            std::env::temp_dir().display()
-        )
-    })
+    let data = plan.header.data_check.as_ref().unwrap_or(&plan.header.dataset);
+    format!("{data}-{:016x}", hash.digest())
 }
 
 #[cfg(test)]
 mod tests {
+    use super::card::tests::card;
     use super::*;
-
-    fn card(host: &str, processors: &str, cores: usize) -> Card {
-        let (host, processors) = (host.into(), processors.into());
-        Card { host, processors, cores, memory: Some(100 << 30), version: "1".into(), binary: 7 }
-    }
-
-    #[test]
-    fn ranks_share_the_cores_that_they_may_use() {
-        let all =
-            [card("a", "0-7", 8), card("a", "0-7", 8), card("a", "8-9", 2), card("b", "0-7", 8)];
-        let threads: Vec<usize> = all.iter().map(|card| share_of(card, &all)).collect();
-        assert_eq!(threads, [4, 4, 2, 8]);
-        let crowd = vec![card("a", "0", 1); 3];
-        assert_eq!(share_of(&crowd[0], &crowd), 1, "everybody has one");
-    }
-
-    #[test]
-    fn ranks_of_one_host_have_to_fit_together() {
-        let cards = [card("a", "0", 1), card("a", "1", 1), card("b", "0", 1)];
-        let spot = |card: &Card| Spot { host: card.host.clone(), threads: 2, sees: true };
-        let spots: Vec<Spot> = cards.iter().map(spot).collect();
-        let taking = |worker: u64| Footprint {
-            model: 1,
-            shared: 10 << 30,
-            worker: worker << 30,
-            batch: 1,
-            workers: 2,
-        };
-        check_memory(&cards, &spots, &taking(20)).unwrap();
-        let refused = check_memory(&cards, &spots, &taking(21)).unwrap_err().to_string();
-        assert!(
-            refused.contains("the 2 ranks on a: together they take at least 104.0 GiB"),
-            "{refused}"
-        );
-        assert!(!refused.contains("on b"), "{refused}");
-        let unknown = cards.map(|card| Card { memory: None, ..card });
-        check_memory(&unknown, &spots, &taking(21)).unwrap();
-    }
+    use crate::mesh::Mesh;
 
     #[test]
     fn who_is_about_to_do_something_else_is_refused() {
         let own = card("a", "0", 1);
         assert_eq!(check(&own, &card("b", "0-3", 4), "d", &Ok("d".into())), None);
-        let other = Card { binary: 8, ..own.clone() };
-        assert!(check(&own, &other, "d", &Ok("d".into())).unwrap().contains("binary"));
+        let older = Card { instructions: "sse4.1".into(), ..own.clone() };
+        let why = check(&own, &older, "d", &Ok("d".into())).unwrap();
+        assert!(why.contains("other instructions (sse4.1) than that of rank 0 (avx)"), "{why}");
         assert!(check(&own, &own, "d", &Ok("e".into())).unwrap().contains("hash e instead of d"));
         let why = check(&own, &own, "d", &Err("no data here".into()));
         assert_eq!(why.unwrap(), "no data here");
+    }
+
+    /// Rank 0, and a rank 1 that says what it is made to.
+    fn beside<T: Send>(other: impl FnOnce(Link) -> T + Send, own: impl FnOnce(&Link)) -> T {
+        let mut ends = Mesh::of(2).into_iter();
+        let (here, there) = (ends.next().unwrap(), ends.next().unwrap());
+        std::thread::scope(|scope| {
+            let other = scope.spawn(move || other(Link::start(move || Ok(there)).unwrap()));
+            let link = Link::start(move || Ok(here)).unwrap();
+            own(&link);
+            dismiss(&link);
+            other.join().unwrap()
+        })
+    }
+
+    #[test]
+    fn another_version_is_refused_by_name_and_goes_in_peace() {
+        let theirs = |link: Link| {
+            // Of what it hears, it understands this and nothing else.
+            assert!(hear::<Introduction>(&link, 0).is_ok());
+            let later = b"formant ranks\n99.0\n00000000000000aa\nthere\nand what later ones add";
+            link.send(To::One(0), later.to_vec());
+            unless_quit::<Introduction>(&link.next(0).unwrap()).unwrap()
+        };
+        let told = beside(theirs, |link| {
+            let call = Call { experiment: "seed = 1".into() };
+            let why = super::call(link, &card("here", "0", 1), &call).unwrap_err().to_string();
+            assert!(why.contains("rank 1 on there: its binary is another one"), "{why}");
+            assert!(why.contains("version 99.0, hash 00000000000000aa"), "{why}");
+        });
+        assert_eq!(told, None, "it may go");
+    }
+
+    #[test]
+    fn a_rank_of_another_version_says_who_it_is_and_goes() {
+        let theirs = |link: Link| {
+            let prepare = |_: &Call| -> Result<RunPlan, String> { panic!("nothing was called") };
+            answer(&link, &card("there", "0", 1), prepare).unwrap().is_none()
+        };
+        let went = beside(theirs, |link| {
+            let earlier = b"formant ranks\n0.0\n00000000000000aa\nhere".to_vec();
+            link.send(To::One(1), earlier);
+            let told: Introduction = hear(link, 1).unwrap();
+            assert_eq!((told.host.as_str(), told.binary), ("there", 7));
+        });
+        assert!(went);
     }
 }

@@ -1,6 +1,8 @@
 //! What an order comes to: reports of ranks, read by rank 0 in client order.
 
+use crate::RanksError;
 use crate::codec::{Letter, calling_off, letter, pass};
+use crate::error::silence;
 use crate::fabric::To;
 use crate::link::Link;
 use crate::message::{Done, Ended, Failure, Order, Report};
@@ -95,14 +97,21 @@ impl<'a> Stream<'a> {
         }
     }
 
-    /// The next report of a rank; none if it has ended.
+    /// The next report of a rank; none if it has ended, however often that is asked: it says nothing after its end.
     pub(crate) fn hear(&mut self, rank: usize) -> Result<Option<(Report, Letter)>, RuntimeError> {
+        if self.ended[rank].is_some() {
+            return Ok(None);
+        }
         let why = |why| failed(self.spots, rank, why);
         loop {
             if self.pulse.is_stopped() {
                 return Err(MethodError::Stopped.into());
             }
-            let Some(letter) = self.link.wait(rank).map_err(why)? else { continue };
+            let Some(letter) =
+                self.link.wait(rank).map_err(|error| lost(self.spots, rank, &error))?
+            else {
+                continue;
+            };
             if letter.order() != self.order {
                 return Err(why("it answers something else".into()));
             }
@@ -187,8 +196,22 @@ impl<'a> Stream<'a> {
     }
 }
 
+/// A rank that is not there any more, by name, and all others that are not.
+fn lost(spots: &[Spot], rank: usize, error: &RanksError) -> RuntimeError {
+    let why = match error {
+        RanksError::Lost { seconds, others } => {
+            silence(*seconds, others.iter().map(|rank| name(spots, *rank)))
+        }
+        other => other.to_string(),
+    };
+    failed(spots, rank, why)
+}
+
+fn name(spots: &[Spot], rank: usize) -> String {
+    spots.get(rank).map_or_else(|| format!("rank {rank}"), |spot| spot.name(rank))
+}
+
 /// A failure of a rank, by name.
 pub(crate) fn failed(spots: &[Spot], rank: usize, why: String) -> RuntimeError {
-    let place = spots.get(rank).map_or_else(|| format!("rank {rank}"), |spot| spot.name(rank));
-    RuntimeError::Executor { place, why }
+    RuntimeError::Executor { place: name(spots, rank), why }
 }

@@ -48,5 +48,5 @@ pub use progress::{MethodWork, Position, Progress, Stage, Workload};
 pub use rate::{Curve, RateSchedule};
 pub use recorder::{Observer, Quiet, Recorder};
 pub use resumption::{check_experiment, first_difference};
-pub use store::{Proxy, Room, Stored};
+pub use store::{Proxy, Room, ShareName, Stored};
 pub use work::{Desk, Hand, Lasting, PhaseRecord};

@@ -22,6 +22,14 @@ pub struct Footprint {
     pub workers: usize,
 }
 
+impl RunPlan {
+    /// How many clients, or newcomers, may train at the same time.
+    pub fn trainers(&self) -> usize {
+        let clients = self.federation.clients.iter().filter(|data| !data.train.is_empty());
+        clients.count().max(self.federation.newcomers.clients.len())
+    }
+}
+
 /// What a machine has to do, as far as memory goes.
 pub struct Load<'a> {
     /// What trains and scores.
@@ -43,8 +51,7 @@ impl Footprint {
     pub fn of(plan: &RunPlan) -> Self {
         let clients = &plan.federation.clients;
         let newcomers = &plan.federation.newcomers.clients;
-        let trainers =
-            clients.iter().filter(|data| !data.train.is_empty()).count().max(newcomers.len());
+        let trainers = plan.trainers();
         let split = plan.evaluation.split;
         let locally = clients.iter().chain(newcomers).map(|data| split.of(data).len());
         Self::under(&Load {

@@ -18,6 +18,10 @@ impl Team {
         Ok(Self)
     }
 
+    pub(crate) fn is_many(&self) -> bool {
+        false
+    }
+
     pub(crate) fn follow(&mut self, _: &RunArgs, _: &Zoo) -> Option<anyhow::Result<ExitCode>> {
         None
     }
@@ -30,7 +34,7 @@ impl Team {
         Ok(())
     }
 
-    pub(crate) fn settle(&mut self, _: &Path) -> anyhow::Result<()> {
+    pub(crate) fn settle(&mut self, _: &Path, _: &RunPlan) -> anyhow::Result<()> {
         Ok(())
     }
 

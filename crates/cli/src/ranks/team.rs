@@ -37,7 +37,7 @@ impl Team {
         let Some(launched) = launched().filter(|launched| launched.size > 1) else {
             return Ok(Self { party: None });
         };
-        let link = Link::start(Mpi::start).map_err(|why| anyhow!("MPI does not start: {why}"))?;
+        let link = Link::start(Mpi::start).context("MPI does not start")?;
         if link.size() == 1 {
             return Err(anyhow!(
                 "{} processes were started together, and MPI connects none of them
@@ -45,8 +45,13 @@ hint: start them with the launcher of the MPI library that this binary was built
                 launched.size
             ));
         }
-        let card = Card::own(&link).map_err(|why| anyhow!(why))?;
+        let card = Card::own(&link)?;
         Ok(Self { party: Some(Party { link: Some(link), card, spots: Vec::new() }) })
+    }
+
+    /// Whether there are others.
+    pub(crate) fn is_many(&self) -> bool {
+        self.party.is_some()
     }
 
     /// What any rank but the first does, to its end.
@@ -80,8 +85,7 @@ hint: start them with the launcher of the MPI library that this binary was built
         let Some((party, link)) = self.party() else { return Ok(()) };
         let text =
             toml::to_string(&experiment.to_table()).context("cannot write the experiment")?;
-        let call = Call { card: party.card.clone(), experiment: text };
-        formant_ranks::call(link, &call).map_err(|why| anyhow!(why))
+        Ok(formant_ranks::call(link, &party.card, &Call { experiment: text })?)
     }
 
     /// Hears whether they are. Cores that several ranks may use are divided among them.
@@ -101,14 +105,14 @@ hint: start them with the launcher of the MPI library that this binary was built
     }
 
     /// Says where the run is.
-    pub(crate) fn settle(&mut self, run_dir: &Path) -> anyhow::Result<()> {
+    pub(crate) fn settle(&mut self, run_dir: &Path, plan: &RunPlan) -> anyhow::Result<()> {
         let Some(party) = &mut self.party else { return Ok(()) };
         if let Some(link) = &party.link {
-            formant_ranks::settle(link, run_dir, &mut party.spots)?;
+            formant_ranks::settle(link, run_dir, plan, &mut party.spots)?;
         }
         for (rank, spot) in party.spots.iter().enumerate().filter(|(_, spot)| !spot.sees) {
             note!(
-                "note: {} does not see {}: its states stay on a disk of its own and are copied here with each checkpoint",
+                "note: states of {} stay on a disk of its own, not in {}, and are copied there with each checkpoint",
                 spot.name(rank),
                 run_dir.display()
             );
@@ -199,28 +203,41 @@ impl Drop for Team {
 
 /// Makes the plan that rank 0 has told, if this rank was not told another one.
 fn prepare(call: &Call, args: &RunArgs, zoo: &Zoo) -> Result<RunPlan, String> {
-    let mut table: toml::Table =
+    let table: toml::Table =
         call.experiment.parse().map_err(|error| format!("the experiment of rank 0: {error}"))?;
-    let parse =
-        |table: &toml::Table| Experiment::parse(table, &[], zoo).map_err(|error| error.to_string());
-    let mut theirs = parse(&table)?;
-    if theirs.data.origin.dir.as_ref().is_some_and(|dir| !dir.exists()) {
-        // They lie elsewhere on this host: where FORMANT_DATA says, or in the cache folder.
-        if let Some(data) = table.get_mut("data").and_then(|data| data.as_table_mut()) {
-            data.remove("dir");
+    let theirs = here(parse(&table, zoo)?, zoo)?;
+    let files = [&args.experiment.experiment, &args.experiment.tuned];
+    let is_elsewhere = files.into_iter().flatten().any(|file| !file.exists());
+    // Its command line gives none where the file is on another host or in the run folder.
+    let chosen = if args.resume.is_some() || is_elsewhere {
+        theirs
+    } else {
+        let own = experiment(&args.experiment, &threads(args.threads), zoo);
+        let own = here(own.map_err(|error| format!("its own command line: {error:#}"))?, zoo)?;
+        if let Some(differs) = difference(&theirs, &own) {
+            return Err(differs);
         }
-        theirs = parse(&table)?;
-    }
-    let mine = experiment(&args.experiment, &threads(args.threads), zoo);
-    let plan = match mine {
-        Ok(own) if args.resume.is_none() => match difference(&theirs, &own) {
-            Some(differs) => return Err(differs),
-            None => own.plan(),
-        },
-        // Its command line gives none, because the file is on another host or in the run folder.
-        _ => theirs.plan(),
+        own
     };
-    plan.map_err(|error| error.to_string())
+    let planned = chosen.federation().and_then(|data| chosen.plan_among_others(data));
+    planned.map_err(|error| error.to_string())
+}
+
+fn parse(table: &toml::Table, zoo: &Zoo) -> Result<Experiment, String> {
+    Experiment::parse(table, &[], zoo).map_err(|error| error.to_string())
+}
+
+/// The same experiment on this host. Where its data are to be in a folder that is not here, they lie elsewhere: where
+/// FORMANT_DATA says, or in the cache folder.
+fn here(experiment: Experiment, zoo: &Zoo) -> Result<Experiment, String> {
+    if experiment.data.origin.dir.as_ref().is_none_or(|dir| dir.exists()) {
+        return Ok(experiment);
+    }
+    let mut table = experiment.to_table();
+    if let Some(data) = table.get_mut("data").and_then(|data| data.as_table_mut()) {
+        data.remove("dir");
+    }
+    parse(&table, zoo)
 }
 
 /// In what an experiment differs from that of rank 0. Where data lie may differ from host to host; what they are is

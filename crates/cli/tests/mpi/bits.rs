@@ -1,6 +1,6 @@
 //! What a run comes to does not depend on the number of ranks.
 
-use crate::party::zoo;
+use crate::party::{DIGITS, digits, leaked, unshares, zoo};
 use crate::terminal::{Terminal, events, fate};
 
 #[test]
@@ -44,8 +44,8 @@ fn ranks_may_stand_in_other_folders() {
     let formant = env!("CARGO_BIN_EXE_formant");
     let own = vec![formant, "run", "tiny.toml", "--out", "run"];
     let script = format!("cd elsewhere && exec {formant} run tiny.toml --out run");
-    let script: &'static str = Box::leak(script.into_boxed_str());
-    let answer = terminal.answer(terminal.mpirun(&[(1, own), (2, vec!["sh", "-c", script])]));
+    let theirs = vec!["sh", "-c", leaked(script)];
+    let answer = terminal.answer(terminal.mpirun(&[(1, own), (2, theirs)]));
     assert_eq!(answer.code, Some(0), "{answer:?}");
     assert_eq!(fate(&terminal.path("run")), fate(&terminal.path("alone")));
     assert_eq!(std::fs::read_dir(terminal.path("elsewhere")).unwrap().count(), 0);
@@ -54,6 +54,9 @@ fn ranks_may_stand_in_other_folders() {
 #[test]
 fn ranks_that_do_not_see_the_run_folder_keep_states_on_a_disk_of_their_own() {
     let terminal = Terminal::new();
+    if !unshares(&terminal) {
+        return;
+    }
     terminal.write("zoo.toml", &zoo(&terminal));
     terminal.succeed(&["run", "zoo.toml", "--quiet", "--out", "alone"]);
     let alone = fate(&terminal.path("alone"));
@@ -80,19 +83,14 @@ fn ranks_that_do_not_see_the_run_folder_keep_states_on_a_disk_of_their_own() {
             terminal.path("here").display(),
             args.join(" "),
         );
-        let script: &'static str = Box::leak(script.into_boxed_str());
-        let blind = vec!["unshare", "--mount", "sh", "-c", script];
+        let blind = vec!["unshare", "--mount", "sh", "-c", leaked(script)];
         let mut command = terminal.mpirun(&[(1, args), (2, blind)]);
         command.current_dir(terminal.path("here"));
         terminal.answer(command)
     };
-    if !unshares() {
-        eprintln!("LEFT OUT: no mount namespaces here");
-        return;
-    }
     let answer = run(false);
     assert_eq!(answer.code, Some(0), "{answer:?}");
-    assert!(answer.stderr.contains("does not see"), "{answer:?}");
+    assert!(answer.stderr.contains("stay on a disk of its own"), "{answer:?}");
     assert_eq!(fate(&terminal.path("here").join("run")), alone);
     // What they held is in the run folder now, and they begin with nothing.
     let answer = run(true);
@@ -101,13 +99,51 @@ fn ranks_that_do_not_see_the_run_folder_keep_states_on_a_disk_of_their_own() {
     assert_eq!(fate(&terminal.path("here").join("run")), fate(&terminal.path("alone")));
 }
 
-fn unshares() -> bool {
-    let mut probe = std::process::Command::new("unshare");
-    probe.args([
-        "--mount",
-        "sh",
-        "-c",
-        "mkdir -p /tmp/formant-probe && mount -t tmpfs none /tmp/formant-probe",
-    ]);
-    probe.output().is_ok_and(|output| output.status.success())
+#[test]
+fn states_stay_on_disks_of_hosts_where_that_is_wanted() {
+    let terminal = Terminal::with_tiny();
+    terminal.succeed(&["run", "tiny.toml", "--quiet", "--out", "alone"]);
+    let own = vec![env!("CARGO_BIN_EXE_formant"), "run", "tiny.toml", "--out", "run"];
+    let local = [vec!["env", "FORMANT_STATES=local"], own.clone()].concat();
+    let answer = terminal.answer(terminal.mpirun(&[(2, own), (1, local)]));
+    assert_eq!(answer.code, Some(0), "{answer:?}");
+    let (sees, keeps) = ("note: states of rank 1 on ", "note: states of rank 2 on ");
+    assert!(!answer.stderr.contains(sees) && answer.stderr.contains(keeps), "{answer:?}");
+    assert_eq!(fate(&terminal.path("run")), fate(&terminal.path("alone")));
+}
+
+#[test]
+fn data_may_lie_elsewhere_on_another_host() {
+    let terminal = Terminal::new();
+    for folder in ["here", "there"] {
+        digits(&terminal.path(folder));
+    }
+    terminal.write("own.toml", DIGITS);
+    let formant = env!("CARGO_BIN_EXE_formant");
+    let run = |out| vec![formant, "run", "own.toml", "--data-dir", "here", "--out", out];
+    terminal.succeed(&run("alone")[1..]);
+    // The folder of the other one's own command line is not there.
+    let elsewhere = ["cd elsewhere && FORMANT_DATA=../there exec", formant, "run"].join(" ");
+    std::fs::create_dir(terminal.path("elsewhere")).unwrap();
+    std::fs::copy(terminal.path("own.toml"), terminal.path("elsewhere").join("own.toml")).unwrap();
+    let theirs = leaked(format!("{elsewhere} own.toml --data-dir here --out run"));
+    let answer =
+        terminal.answer(terminal.mpirun(&[(1, run("run")), (1, vec!["sh", "-c", theirs])]));
+    assert_eq!(answer.code, Some(0), "{answer:?}");
+    assert_eq!(fate(&terminal.path("run")), fate(&terminal.path("alone")));
+}
+
+#[test]
+fn long_frames_go_in_parts() {
+    let terminal = Terminal::new();
+    // Everything that goes to all, every upload and every state takes three parts or more.
+    terminal.write("zoo.toml", &zoo(&terminal));
+    terminal.succeed(&["run", "zoo.toml", "--quiet", "--out", "alone"]);
+    let mut party = terminal.party(3, &["run", "zoo.toml", "--threads", "1", "--out", "run"]);
+    let answer = terminal.answer({
+        party.env("FORMANT_MPI_PART", "20000").env("FORMANT_STATES", "local");
+        party
+    });
+    assert_eq!(answer.code, Some(0), "{answer:?}");
+    assert_eq!(fate(&terminal.path("run")), fate(&terminal.path("alone")));
 }

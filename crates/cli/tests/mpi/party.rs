@@ -1,6 +1,7 @@
 //! Ranks under `mpirun`.
 
 use crate::terminal::{Answer, Terminal};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 /// All methods of the zoo on a few digits, and what runs of many clients use.
@@ -82,6 +83,61 @@ impl Terminal {
         assert_eq!(answer.code, Some(0), "{ranks} ranks: {args:?}: {answer:?}");
         answer
     }
+}
+
+/// An experiment on data that are no part of the program.
+pub(crate) const DIGITS: &str = r#"
+rounds = 2
+
+[data]
+source = "mnist"
+clients = 3
+
+[network]
+name = "logistic"
+
+[[method]]
+name = "ditto"
+"#;
+
+/// A data folder with some of what might be digits.
+pub(crate) fn digits(folder: &Path) {
+    let folder = folder.join("MNIST/raw");
+    std::fs::create_dir_all(&folder).unwrap();
+    for (part, count) in [("train", 60), ("t10k", 15)] {
+        let write = |what: &str, bytes: Vec<u8>| {
+            std::fs::write(folder.join(format!("{part}-{what}-ubyte")), bytes).unwrap();
+        };
+        let pixels = (0..count * 784).map(|i| (i % 251) as u8).collect();
+        write("images-idx3", idx(&[count, 28, 28], pixels));
+        write("labels-idx1", idx(&[count], (0..count).map(|i| (i % 10) as u8).collect()));
+    }
+}
+
+/// What IDX files hold: a magic number, sizes, bytes.
+fn idx(sizes: &[u32], bytes: Vec<u8>) -> Vec<u8> {
+    let magic = [0, 0, 8, sizes.len() as u8];
+    let sizes = sizes.iter().flat_map(|size| size.to_be_bytes());
+    magic.into_iter().chain(sizes).chain(bytes).collect()
+}
+
+/// A script as the argument of a command.
+pub(crate) fn leaked(script: String) -> &'static str {
+    Box::leak(script.into_boxed_str())
+}
+
+/// Whether a process may have mounts of its own, by which it sees less than others. A test that needs that is left out
+/// where it is not so; `scripts/check-mpi` says which, and insists on it where it has found that it is.
+pub(crate) fn unshares(terminal: &Terminal) -> bool {
+    let place = terminal.path("probe");
+    std::fs::create_dir(&place).unwrap();
+    let mut probe = Command::new("unshare");
+    probe.args(["--mount", "mount", "-t", "tmpfs", "none"]).arg(&place);
+    let is_so = probe.output().is_ok_and(|output| output.status.success());
+    std::fs::remove_dir(&place).unwrap();
+    let is_sure = std::env::var_os("FORMANT_NAMESPACES").is_some();
+    assert!(is_so || !is_sure, "there are mount namespaces here, and now there are none");
+    is_so
 }
 
 /// The processes that `mpirun` has started, by rank.

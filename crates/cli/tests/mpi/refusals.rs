@@ -1,5 +1,6 @@
 //! Parties that cannot be: every refusal names the rank and what to do, and leaves no run folder.
 
+use crate::party::{DIGITS, digits, leaked, unshares, zoo};
 use crate::terminal::Terminal;
 
 const FORMANT: &str = env!("CARGO_BIN_EXE_formant");
@@ -40,53 +41,63 @@ fn another_binary_is_refused() {
 
 #[test]
 fn a_rank_without_the_data_is_refused() {
-    let terminal = Terminal::with_tiny();
-    std::fs::create_dir(terminal.path("data")).unwrap();
-    for (class, shade) in [("dark", 10), ("light", 200)] {
-        for i in 0..30 {
-            let picture = image::GrayImage::from_fn(8, 8, |x, y| {
-                image::Luma([shade + ((x * 7 + y * 3 + i) % 40) as u8])
-            });
-            let folder = terminal.path("data").join(class);
-            std::fs::create_dir_all(&folder).unwrap();
-            picture.save(folder.join(format!("{i}.png"))).unwrap();
-        }
-    }
-    let text = "rounds = 1\n[data]\nsource = \"data\"\nclients = 2\n[network]\nname = \"logistic\"\n\
-                [[method]]\nname = \"fedavg\"\n";
-    terminal.write("own.toml", text);
+    let terminal = Terminal::new();
+    digits(&terminal.path("here"));
+    terminal.write("own.toml", DIGITS);
     let there = terminal.path("there");
     std::fs::create_dir(&there).unwrap();
     std::fs::copy(terminal.path("own.toml"), there.join("own.toml")).unwrap();
-    let run = vec![FORMANT, "run", "own.toml", "--out", "run"];
-    let elsewhere: &'static str =
-        Box::leak(format!("cd there && exec {FORMANT} run own.toml --out run").into_boxed_str());
-    let said = refused(&terminal, &[(1, run), (1, vec!["sh", "-c", elsewhere])]);
+    let more = "own.toml --data-dir here --out run";
+    let run = [vec![FORMANT, "run"], more.split(' ').collect()].concat();
+    let elsewhere = format!("cd there && FORMANT_DATA=nowhere exec {FORMANT} run {more}");
+    let said = refused(&terminal, &[(1, run), (1, vec!["sh", "-c", leaked(elsewhere)])]);
     assert!(said.contains("rank 1 on "), "{said}");
-    assert!(said.contains("data"), "{said}");
+    assert!(said.contains("nowhere/MNIST/raw") && said.contains("FORMANT_DATA"), "{said}");
+}
+
+#[test]
+fn a_rank_whose_command_line_is_wrong_is_refused_by_name() {
+    let terminal = Terminal::with_tiny();
+    let run = vec![FORMANT, "run", "tiny.toml", "--out", "run"];
+    let other = [run.clone(), vec!["--set", "rounds=none"]].concat();
+    let said = refused(&terminal, &[(1, run), (1, other)]);
+    assert!(said.contains("rank 1 on "), "{said}");
+    assert!(said.contains("its own command line: ") && said.contains("rounds"), "{said}");
 }
 
 #[test]
 fn a_rank_without_a_disk_is_refused() {
     let terminal = Terminal::with_tiny();
-    let run = vec![FORMANT, "run", "tiny.toml", "--out", "run"];
-    let blind: &'static str = Box::leak(
-        format!(
-            "mount -t tmpfs none {} && exec {FORMANT} run tiny.toml",
-            terminal.path("").display()
-        )
-        .into_boxed_str(),
-    );
-    let theirs = vec!["env", "TMPDIR=/nowhere", "unshare", "--mount", "sh", "-c", blind];
-    let answer = terminal.answer(terminal.mpirun(&[(1, run), (1, theirs)]));
-    if answer.stderr.contains("unshare failed") || answer.stderr.contains("permission denied") {
-        eprintln!("LEFT OUT: no mount namespaces here");
+    if !unshares(&terminal) {
         return;
     }
-    assert_ne!(answer.code, Some(0), "{answer:?}");
-    assert!(answer.stderr.contains("rank 1 on "), "{answer:?}");
-    assert!(answer.stderr.contains("name another disk by TMPDIR"), "{answer:?}");
-    assert!(!terminal.path("run").exists(), "the same command can be given again: {answer:?}");
+    let run = vec![FORMANT, "run", "tiny.toml", "--out", "run"];
+    let hidden = terminal.path("").display().to_string();
+    let blind = leaked(format!("mount -t tmpfs none {hidden} && exec {FORMANT} run tiny.toml"));
+    let theirs = vec!["env", "TMPDIR=/nowhere", "unshare", "--mount", "sh", "-c", blind];
+    let said = refused(&terminal, &[(1, run), (1, theirs)]);
+    assert!(said.contains("rank 1 on "), "{said}");
+    assert!(said.contains("name another disk by TMPDIR"), "{said}");
+}
+
+#[test]
+fn a_rank_whose_disk_is_full_is_refused() {
+    let terminal = Terminal::new();
+    if !unshares(&terminal) {
+        return;
+    }
+    terminal.write("zoo.toml", &zoo(&terminal).replace("hidden = [16]", "hidden = [64]"));
+    let run = vec![FORMANT, "run", "zoo.toml", "--out", "run"];
+    let small = terminal.path("small");
+    std::fs::create_dir(&small).unwrap();
+    let mount = format!("mount -t tmpfs -o size=64k none {}", small.display());
+    let local = format!("TMPDIR={} FORMANT_STATES=local", small.display());
+    let script = leaked(format!("{mount} && {local} exec {FORMANT} run zoo.toml --out run"));
+    let theirs = vec!["unshare", "--mount", "sh", "-c", script];
+    let said = refused(&terminal, &[(1, run), (1, theirs)]);
+    assert!(said.contains("rank 1 on "), "{said}");
+    assert!(said.contains("has room for ") && said.contains("one model takes 203560"), "{said}");
+    assert!(said.contains("name another disk by TMPDIR"), "{said}");
 }
 
 #[test]

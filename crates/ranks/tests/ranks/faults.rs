@@ -1,10 +1,15 @@
 //! What a rank's failure comes to.
 
 use crate::party::{Party, Sees, alone, experiment, named, plan_of};
-use formant_ranks::{Arrived, Fabric, Frame, Leader, Link, Mesh, Place, Spot, To, dismiss, follow};
+use formant_ranks::{
+    Fabric, Frame, Leader, Link, Mesh, Place, RanksError, Served, Spot, To, dismiss, follow,
+};
+use formant_runtime::files::faults::Faults;
 use formant_runtime::sim::{self, Outcome};
-use formant_runtime::{Quiet, RuntimeError};
-use formant_testing::{DENSE, Folder};
+use formant_runtime::{Checkpoint, Quiet, RuntimeError};
+use formant_testing::{DENSE, Folder, StopAfter};
+use std::collections::BTreeSet;
+use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 /// What is wrong with a mesh.
@@ -38,60 +43,56 @@ impl Fabric for Faulty {
     fn exchange(
         &mut self,
         frames: &[(To, Frame)],
-        arrived: &mut Arrived<'_>,
-        wanted: &dyn Fn() -> bool,
-    ) -> Result<bool, String> {
+        served: &mut dyn Served,
+    ) -> Result<bool, RanksError> {
         match &mut self.fault {
             Fault::Breaks(left) => {
-                *left = left.checked_sub(frames.len()).ok_or("the cable is out")?;
-                self.mesh.exchange(frames, arrived, wanted)
+                let out = || RanksError::Fabric("the cable is out".into());
+                *left = left.checked_sub(frames.len()).ok_or_else(out)?;
+                self.mesh.exchange(frames, served)
             }
             Fault::Sticks => {
-                while !frames.is_empty() && wanted() {
+                while !frames.is_empty() && served.is_wanted() {
                     std::thread::yield_now();
                 }
-                self.mesh.exchange(&[], arrived, wanted)
+                self.mesh.exchange(&[], served)
             }
             Fault::Panics => panic!("nobody has thought of this"),
         }
     }
 
     fn abort(&mut self) {}
+
+    fn leave(self) {
+        self.mesh.leave();
+    }
 }
 
+/// Everybody sees the run folder and stays where it is; or only rank 1 sees it, and every client moves after every wave,
+/// several times between two checkpoints: those name states in files of ranks that have others by then.
 #[test]
 fn a_broken_connection_ends_the_run_by_name_and_it_goes_on_from_its_checkpoint() {
     let text = experiment(&named(&["ditto"]), DENSE, "").replace("rounds = 3", "rounds = 6");
-    let (undisturbed, _) = alone(&text);
-    let (mut broken, mut whole) = (0, 0);
-    for frames in [0, 3, 10, 20, 40, 80, 160, 1_000] {
+    let settled = Party { sees: Sees::All, ..Party::of(3) };
+    break_and_go_on(&text, settled, &[0, 3, 10, 20, 40, 80, 160, 1_000]);
+    let text = text.replace("checkpoint_every = 2", "checkpoint_every = 4");
+    let restless = Party { sees: Sees::Some, is_restless: true, ..Party::of(3) };
+    break_and_go_on(
+        &text,
+        restless,
+        &[60, 200, 420, 460, 480, 500, 520, 540, 560, 580, 600, 5_000],
+    );
+}
+
+fn break_and_go_on(text: &str, party: Party, after: &[usize]) {
+    let (undisturbed, _) = alone(text);
+    let (mut broken, mut whole, mut resumed) = (0, 0, 0);
+    for &frames in after {
         let folder = Folder::new();
-        let states = folder.file("states");
-        std::fs::create_dir_all(&states).unwrap();
-        let outcome = std::thread::scope(|scope| {
-            let mut ends = Mesh::of(3).into_iter();
-            let own = ends.next().unwrap();
-            for end in ends {
-                let (text, states) = (&text, states.clone());
-                scope.spawn(move || {
-                    let link = Link::start(move || Ok(end)).unwrap();
-                    // Its end depends on where rank 0 is then.
-                    let _ = follow(&plan_of(text), &link, &Place::Shared(states));
-                });
-            }
-            let link = Link::start(move || Ok(Faulty { mesh: own, fault: Fault::Breaks(frames) }))
-                .unwrap();
-            let plan = plan_of(&text);
-            let spot = Spot { host: "here".into(), threads: 1, sees: true };
-            let outcome = std::thread::scope(|scope| {
-                let mut leader = Leader::new(&plan, scope, &link, vec![spot; 3]);
-                sim::extend_on(&mut leader, &plan, folder.path(), &Quiet, &AtomicBool::new(false))
-            });
-            assert_eq!(link.is_broken(), outcome.is_err());
-            dismiss(&link);
-            outcome
-        });
-        match outcome {
+        let breaking = move |mesh| Faulty { mesh, fault: Fault::Breaks(frames) };
+        let run = party.run_over(breaking, text, &folder, (&Quiet, &AtomicBool::new(false)));
+        assert_eq!(run.is_broken, run.outcome.is_err());
+        match run.outcome {
             Ok(outcome) => {
                 assert_eq!(outcome, Outcome::Complete);
                 whole += 1;
@@ -100,19 +101,20 @@ fn a_broken_connection_ends_the_run_by_name_and_it_goes_on_from_its_checkpoint()
                 broken += 1;
                 assert!(matches!(error, RuntimeError::Executor { .. }), "{error:?}");
                 let told = error.to_string();
-                let cause = "on here failed: the cable is out";
-                assert!(
-                    ["rank 1", "rank 2"].iter().any(|rank| told == format!("{rank} {cause}")),
-                    "{told}"
-                );
+                let cause = "failed: the cable is out";
+                let places = ["rank 1 on host 0", "rank 2 on host 1"];
+                assert!(places.iter().any(|place| told == format!("{place} {cause}")), "{told}");
+                let checkpoint = Checkpoint::read(folder.path()).unwrap();
+                resumed += usize::from(checkpoint.is_some_and(|there| there.round > 0));
                 let never = AtomicBool::new(false);
-                let party = Party { sees: Sees::None, ..Party::of(2) };
-                party.run(&text, &folder, (&Quiet, &never)).unwrap();
+                let party = Party { ranks: 2, sees: Sees::None, ..party };
+                party.run(text, &folder, (&Quiet, &never)).unwrap();
             }
         }
         assert_eq!(folder.result(), undisturbed, "after {frames} frames");
     }
-    assert!(broken > 3 && whole > 0, "{broken} broken, {whole} whole");
+    let counts = format!("{broken} broken, {resumed} of them after a checkpoint, {whole} whole");
+    assert!(broken > 3 && resumed > 1 && whole > 0, "{counts}");
 }
 
 #[test]
@@ -173,4 +175,79 @@ fn a_panic_of_the_fabric_is_an_error() {
     });
     assert!(outcome.unwrap_err().to_string().contains("has panicked"));
     assert!(link.is_broken());
+}
+
+/// What was called below a folder, as a word and a file's name: the new one, of a rename.
+fn called(watched: &Faults) -> Vec<(&'static str, String)> {
+    let name = |path: &Path| path.file_name().unwrap().to_string_lossy().into_owned();
+    let made = watched.made().into_iter();
+    made.map(|made| (made.call, name(made.to.as_ref().unwrap_or(&made.path)))).collect()
+}
+
+/// What a checkpoint names begins with one of these.
+const NAMED: [&str; 5] = ["values", "uploads", "server-", "broadcast-", "best-"];
+
+#[test]
+fn what_a_checkpoint_names_is_on_disk_before_it_counts() {
+    let text = experiment(&named(&["scd"]), DENSE, "");
+    for sees in [Sees::All, Sees::None] {
+        let folder = Folder::new();
+        let watched = Faults::none_below(folder.path());
+        let party = Party { sees, ..Party::of(2) };
+        party.run(&text, &folder, (&Quiet, &AtomicBool::new(false))).unwrap();
+        let (mut ahead, mut checkpoints, mut of_others) = (BTreeSet::new(), 0, 0);
+        for (call, file) in called(&watched) {
+            let is_named =
+                NAMED.iter().any(|name| file.starts_with(name)) && !file.contains(".tmp");
+            match call {
+                // To be written; what was swept is cut off without it.
+                "open" | "rename" if is_named => drop(ahead.insert(file)),
+                "sync" => {
+                    of_others += usize::from(file.starts_with("values-"));
+                    ahead.remove(&file);
+                }
+                "rename" if file == "checkpoint.json" => {
+                    assert!(ahead.is_empty(), "{sees:?}: {ahead:?}");
+                    checkpoints += 1;
+                }
+                _ => {}
+            }
+        }
+        assert!(checkpoints > 2 && of_others > 1, "{sees:?}: {checkpoints}, {of_others}");
+    }
+    // In one process, nothing is waited for.
+    let folder = Folder::new();
+    let watched = Faults::none_below(folder.path());
+    folder.run(&plan_of(&text)).unwrap();
+    let synced = called(&watched).into_iter().filter(|(call, _)| *call == "sync");
+    assert_eq!(synced.filter(|(_, file)| NAMED.iter().any(|n| file.starts_with(n))).count(), 0);
+}
+
+/// Ranks that are still at work when their run goes on elsewhere must not write where that one's do.
+#[test]
+fn no_session_writes_into_files_of_another_one() {
+    let text = experiment(&named(&["ditto"]), DENSE, "");
+    for sees in [Sees::All, Sees::None] {
+        let (folder, party) = (Folder::new(), Party { sees, ..Party::of(3) });
+        let session = |round| {
+            let watched = Faults::none_below(folder.path());
+            let stop = AtomicBool::new(false);
+            let observer = StopAfter { label: "number 0".into(), round, stop: &stop };
+            party.run(&text, &folder, (&observer, &stop)).unwrap();
+            let opened = called(&watched).into_iter().filter(|(call, _)| *call == "write");
+            let shares = opened.filter(|(_, file)| file.starts_with("values-"));
+            shares.map(|(_, file)| file).collect::<BTreeSet<String>>()
+        };
+        let (first, second) = (session(1), session(2));
+        assert!(!first.is_empty() && !second.is_empty(), "{sees:?}");
+        assert!(first.is_disjoint(&second), "{sees:?}: {first:?} {second:?}");
+        let never = AtomicBool::new(false);
+        party.run(&text, &folder, (&Quiet, &never)).unwrap();
+        assert_eq!(folder.result(), alone(&text).0);
+        // What nobody names any more is gone.
+        let left = std::fs::read_dir(folder.file("states")).unwrap();
+        let left: Vec<String> =
+            left.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned()).collect();
+        assert!(!left.iter().any(|name| first.contains(name)), "{left:?}");
+    }
 }

@@ -1,7 +1,7 @@
 //! Who may take part.
 
 use crate::party::{experiment, named, plan_of};
-use formant_ranks::{Call, Card, Leader, Link, Mesh, Place, Refused, Spot, answer, call};
+use formant_ranks::{Call, Card, Leader, Link, Mesh, Place, RanksError, Spot, answer, call};
 use formant_ranks::{dismiss, follow, gather, settle};
 use formant_runtime::sim::{self, Outcome};
 use formant_runtime::{Quiet, RunPlan};
@@ -22,7 +22,7 @@ struct Other {
 const WILLING: Other = Other { card: |_| {}, prepare: |call| Ok(plan_of(&call.experiment)) };
 
 /// Musters rank 0 and another one for a run in a folder, and runs it if nobody is refused.
-fn muster(other: Other, run_dir: &Path) -> Result<Vec<Spot>, Refused> {
+fn muster(other: Other, run_dir: &Path) -> Result<Vec<Spot>, RanksError> {
     let mut ends = Mesh::of(2).into_iter();
     let (own, end) = (ends.next().unwrap(), ends.next().unwrap());
     std::thread::scope(|scope| {
@@ -43,13 +43,13 @@ fn muster(other: Other, run_dir: &Path) -> Result<Vec<Spot>, Refused> {
     })
 }
 
-fn lead(link: &Link, run_dir: &Path) -> Result<Vec<Spot>, Refused> {
+fn lead(link: &Link, run_dir: &Path) -> Result<Vec<Spot>, RanksError> {
     let card = Card::own(link).unwrap();
     let experiment = experiment(&named(&["fedavg"]), DENSE, "");
-    call(link, &Call { card: card.clone(), experiment: experiment.clone() }).unwrap();
+    call(link, &card, &Call { experiment: experiment.clone() })?;
     let mut plan = plan_of(&experiment);
     let mut spots = gather(link, &card, &plan, Some(1))?;
-    settle(link, run_dir, &mut spots)?;
+    settle(link, run_dir, &plan, &mut spots)?;
     plan.threads = spots[0].threads;
     let outcome = std::thread::scope(|scope| {
         let mut leader = Leader::new(&plan, scope, link, spots.clone());
@@ -99,4 +99,23 @@ fn other_data_are_refused() {
     };
     let why = refused(Other { prepare: other, ..WILLING });
     assert!(why.contains("its data are others") && why.contains("0123"), "{why}");
+}
+
+#[test]
+fn data_that_are_divided_in_another_way_are_refused() {
+    let other = |call: &Call| {
+        let mut plan = plan_of(&call.experiment);
+        // The same samples, and as many for everybody: two clients have swapped one.
+        let [one, other, ..] = plan.federation.clients.as_mut_slice() else { unreachable!() };
+        std::mem::swap(&mut one.train[0], &mut other.train[0]);
+        Ok(plan)
+    };
+    let why = refused(Other { prepare: other, ..WILLING });
+    assert!(why.contains("divided in another way"), "{why}");
+}
+
+#[test]
+fn a_processor_that_computes_spectra_otherwise_is_refused() {
+    let why = refused(Other { card: |card| card.instructions.push('2'), ..WILLING });
+    assert!(why.contains("choose hosts of one kind"), "{why}");
 }

@@ -2,7 +2,7 @@
 
 use formant_experiment::Experiment;
 use formant_methods::Zoo;
-use formant_ranks::{Leader, Link, Mesh, Place, Spot, dismiss, follow};
+use formant_ranks::{Fabric, Leader, Link, Mesh, Place, Spot, dismiss, follow};
 use formant_runtime::sim::{self, Outcome};
 use formant_runtime::{Observer, Quiet, RunPlan, RuntimeError};
 use formant_testing::{Fate, Folder, federation};
@@ -51,6 +51,12 @@ pub(crate) struct Party {
     pub(crate) is_restless: bool,
 }
 
+/// What came of a run, and whether a rank was lost.
+pub(crate) struct Run {
+    pub(crate) outcome: Result<Outcome, RuntimeError>,
+    pub(crate) is_broken: bool,
+}
+
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Sees {
     All,
@@ -73,8 +79,21 @@ impl Party {
         self,
         text: &str,
         folder: &Folder,
-        (observer, stop): (&dyn Observer, &AtomicBool),
+        watched: (&dyn Observer, &AtomicBool),
     ) -> Result<Outcome, RuntimeError> {
+        let run = self.run_over(|mesh| mesh, text, folder, watched);
+        assert!(!run.is_broken);
+        run.outcome
+    }
+
+    /// The same where rank 0 has something else than a mesh between itself and the others.
+    pub(crate) fn run_over<F: Fabric>(
+        self,
+        make: impl FnOnce(Mesh) -> F + Send + 'static,
+        text: &str,
+        folder: &Folder,
+        (observer, stop): (&dyn Observer, &AtomicBool),
+    ) -> Run {
         let spot = |rank| Spot {
             host: format!("host {}", rank / 2),
             threads: self.threads,
@@ -96,10 +115,11 @@ impl Party {
                     let link = Link::start(move || Ok(end)).unwrap();
                     let mut plan = plan_of(text);
                     plan.threads = self.threads;
-                    follow(&plan, &link, &place).unwrap();
+                    // How it ends where rank 0 is lost depends on where that is then: rank 0 tells.
+                    let _ = follow(&plan, &link, &place);
                 });
             }
-            let link = Link::start(move || Ok(own)).unwrap();
+            let link = Link::start(move || Ok(make(own))).unwrap();
             let mut plan = plan_of(text);
             plan.threads = self.threads;
             let outcome = std::thread::scope(|scope| {
@@ -109,8 +129,9 @@ impl Party {
                 }
                 sim::extend_on(&mut leader, &plan, folder.path(), observer, stop)
             });
+            let is_broken = link.is_broken();
             dismiss(&link);
-            outcome
+            Run { outcome, is_broken }
         })
     }
 

@@ -82,6 +82,12 @@ pub trait Executor {
     /// Some of what is named is the server's.
     fn sweep(&mut self, named: &[Stored]);
 
+    /// Whether clients are in several processes, whose hosts may be lost one by one. What a checkpoint names has to be on
+    /// disk then before it counts.
+    fn is_spread(&self) -> bool {
+        false
+    }
+
     /// Where the method's work was done, if that is more than one place; asked when it has ended.
     fn places(&mut self) -> Vec<RankWork> {
         Vec::new()
@@ -289,7 +295,12 @@ pub struct Written {
 impl Written {
     /// One more file.
     pub fn add(&mut self, bytes: u64) {
-        self.models += 1;
-        self.bytes += bytes;
+        self.merge(Self { models: 1, bytes });
+    }
+
+    /// What was written elsewhere.
+    pub fn merge(&mut self, other: Self) {
+        self.models += other.models;
+        self.bytes += other.bytes;
     }
 }

@@ -21,6 +21,12 @@ pub fn write_all(file: &mut File, path: &Path, bytes: &[u8]) -> io::Result<()> {
     file.write_all(bytes)
 }
 
+/// Writes some of the bytes; says how many.
+pub fn write(file: &mut File, path: &Path, bytes: &[u8]) -> io::Result<usize> {
+    pass(Call::Write, path)?;
+    file.write(bytes)
+}
+
 /// Makes a file as long as this.
 pub fn set_len(file: &File, path: &Path, length: u64) -> io::Result<()> {
     pass(Call::Write, path)?;

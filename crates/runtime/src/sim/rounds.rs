@@ -87,6 +87,9 @@ impl<'a> Keeper<'a> {
             version: store.version(),
             ..self.from.clone()
         };
+        if drive.executor.is_spread() {
+            store.sync(checkpoint.stored())?;
+        }
         checkpoint.write(self.course.run_dir)?;
         drive.sweep(&checkpoint);
         (self.last, self.cost) = (Instant::now(), started.elapsed());

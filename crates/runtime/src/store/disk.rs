@@ -11,11 +11,12 @@ use crate::files::{Synced, raw, write, write_by};
 use crate::sync::lock;
 use formant_methods::{MethodError, Value};
 use std::borrow::Cow;
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
 /// The file whose parts hold client states. Checkpoints of earlier versions name uploads in it too.
@@ -44,6 +45,37 @@ pub struct Stored {
     pub hash: u64,
 }
 
+/// Whose clients' states a file holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ShareName {
+    /// Tells shares of the clients from each other, each of which is in a process of its own. The share that is beside
+    /// the simulator's driver is number 0.
+    pub number: usize,
+    /// Another number whenever processes are started together: one that is still at work when others have taken its
+    /// place does not write into their files.
+    pub session: u64,
+}
+
+impl ShareName {
+    /// All clients, in one process.
+    pub const WHOLE: Self = Self { number: 0, session: 0 };
+
+    /// Whoever has the driver has the run folder locked as well: its file needs no session.
+    pub(super) fn file(self) -> Cow<'static, str> {
+        match self {
+            Self { number: 0, .. } => STATES.into(),
+            Self { number, session } => format!("{SHARES}{session:016x}-{number}.bin").into(),
+        }
+    }
+}
+
+impl Stored {
+    /// Whether it is in the file that a share writes.
+    pub fn is_of_share(&self, share: ShareName) -> bool {
+        self.file == share.file()
+    }
+}
+
 /// One store's part of a folder.
 pub(super) struct Disk {
     folder: PathBuf,
@@ -51,6 +83,8 @@ pub(super) struct Disk {
     shared: Cow<'static, str>,
     /// Beginnings of the names of values with files of their own.
     own: &'static [&'static str],
+    /// Whether something was written into the shared file since it was synced last.
+    is_ahead: AtomicBool,
     inner: Mutex<Inner>,
 }
 
@@ -64,19 +98,19 @@ struct Inner {
 }
 
 impl Disk {
-    /// For client states: of all clients, or of a share of them that has a number. Shares may have their files in one
-    /// folder.
-    pub(super) fn of_clients(folder: &Path, share: usize) -> Self {
-        let shared = match share {
-            0 => STATES.into(),
-            share => format!("{SHARES}{share}.bin").into(),
-        };
-        Self { folder: folder.into(), shared, own: &[], inner: Mutex::default() }
+    /// For client states: of all clients, or of a share of them. Shares may have their files in one folder.
+    pub(super) fn of_clients(folder: &Path, share: ShareName) -> Self {
+        Self::new(folder, share.file(), &[])
     }
 
     /// For what the server keeps.
     pub(super) fn of_server(folder: &Path) -> Self {
-        Self { folder: folder.into(), shared: UPLOADS.into(), own: OWN, inner: Mutex::default() }
+        Self::new(folder, UPLOADS.into(), OWN)
+    }
+
+    fn new(folder: &Path, shared: Cow<'static, str>, own: &'static [&'static str]) -> Self {
+        let (is_ahead, inner) = (AtomicBool::new(false), Mutex::default());
+        Self { folder: folder.into(), shared, own, is_ahead, inner }
     }
 
     pub(super) fn folder(&self) -> &Path {
@@ -103,6 +137,7 @@ impl Disk {
         length: u64,
         fill: impl FnOnce(&mut File) -> Result<(u64, u64), Unwritten>,
     ) -> Result<Stored, RuntimeError> {
+        self.is_ahead.store(true, Ordering::Relaxed);
         let offset = lock(&self.inner).slots.take(length);
         let path = self.folder.join(&*self.shared);
         let fail = |source| RuntimeError::file("write", &path, source);
@@ -137,6 +172,41 @@ impl Disk {
     pub(super) fn write_bytes(&self, file: String, bytes: &[u8]) -> Result<Stored, RuntimeError> {
         write(&self.folder.join(&file), bytes, Synced::Nothing)?;
         Ok(Stored { file, offset: 0, bytes: bytes.len() as u64, hash: xxh3_64(bytes) })
+    }
+
+    /// Has what was written into the shared file reach the disk, and the file's name with it. Hosts may be lost one by
+    /// one, and what one of them has not written then is missing in a checkpoint of another one. An error that comes
+    /// when a file is closed, of a full disk somewhere on a network, comes out here as well.
+    pub(super) fn sync(&self) -> Result<(), RuntimeError> {
+        if !self.is_ahead.swap(false, Ordering::Relaxed) {
+            return Ok(());
+        }
+        let synced = self.sync_files([&*self.shared]);
+        self.is_ahead.store(synced.is_err(), Ordering::Relaxed);
+        synced
+    }
+
+    /// The same for all of this store's files that a checkpoint is about to name.
+    pub(super) fn sync_named<'s>(
+        &self,
+        named: impl Iterator<Item = &'s Stored>,
+    ) -> Result<(), RuntimeError> {
+        let is_ours =
+            |file: &str| file == self.shared || self.own.iter().any(|own| file.starts_with(own));
+        let ours: BTreeSet<&str> =
+            named.map(|stored| stored.file.as_str()).filter(|file| is_ours(file)).collect();
+        self.sync_files(ours)
+    }
+
+    fn sync_files<'f>(&self, files: impl IntoIterator<Item = &'f str>) -> Result<(), RuntimeError> {
+        for file in files {
+            let path = self.folder.join(file);
+            raw::open(OpenOptions::new().write(true), &path)
+                .and_then(|file| raw::sync_data(&file, &path))
+                .map_err(|source| RuntimeError::file("sync", &path, source))?;
+        }
+        raw::sync_folder(&self.folder)
+            .map_err(|source| RuntimeError::file("sync", &self.folder, source))
     }
 
     /// Reads a value into a buffer and verifies it.

@@ -21,7 +21,7 @@ mod tests;
 mod uploads;
 
 pub(crate) use background::Background;
-pub use disk::Stored;
+pub use disk::{ShareName, Stored};
 pub use proxy::Proxy;
 pub use room::Room;
 pub(crate) use server::ServerStore;
@@ -133,13 +133,13 @@ impl<'m> ClientStore<'m> {
     /// An empty store over a folder, which must exist, for all clients.
     #[cfg(test)]
     pub(crate) fn new(folder: &Path, room: Arc<Room>, method: &'m dyn ErasedMethod) -> Self {
-        Self::of_share(folder, 0, room, method)
+        Self::of_share(folder, ShareName::WHOLE, room, method)
     }
 
     /// The same for a share of the clients.
     pub(crate) fn of_share(
         folder: &Path,
-        share: usize,
+        share: ShareName,
         room: Arc<Room>,
         method: &'m dyn ErasedMethod,
     ) -> Self {
@@ -298,6 +298,11 @@ impl<'m> ClientStore<'m> {
             });
         }
         Ok(named)
+    }
+
+    /// Has what [`ClientStore::persist`] names reach the disk.
+    pub(crate) fn sync(&self) -> Result<(), RuntimeError> {
+        self.disk.sync()
     }
 
     /// Keeps a copy of a client's newest upload, beside which it will train in a personal phase to

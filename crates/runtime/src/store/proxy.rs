@@ -1,6 +1,6 @@
 //! States that are written by another process than the one that holds them.
 
-use super::{Disk, Stored};
+use super::{Disk, ShareName, Stored};
 use crate::RuntimeError;
 use std::path::Path;
 
@@ -11,8 +11,8 @@ pub struct Proxy {
 }
 
 impl Proxy {
-    /// For the share with a number, in a folder that exists.
-    pub fn new(folder: &Path, share: usize) -> Self {
+    /// For a share, in a folder that exists.
+    pub fn new(folder: &Path, share: ShareName) -> Self {
         Self { disk: Disk::of_clients(folder, share) }
     }
 
@@ -24,6 +24,11 @@ impl Proxy {
     /// Reads and verifies a value, of this share or of another one.
     pub fn read(&self, stored: &Stored) -> Result<Vec<u8>, RuntimeError> {
         self.disk.read(stored)
+    }
+
+    /// Has what was written reach the disk.
+    pub fn sync(&self) -> Result<(), RuntimeError> {
+        self.disk.sync()
     }
 
     /// Gives up a value that only the last checkpoint may still need.

@@ -60,6 +60,14 @@ impl<'m> ServerStore<'m> {
         self.disk.read(stored)
     }
 
+    /// Has what a checkpoint is about to name reach the disk.
+    pub(crate) fn sync<'s>(
+        &self,
+        named: impl Iterator<Item = &'s Stored>,
+    ) -> Result<(), RuntimeError> {
+        self.disk.sync_named(named)
+    }
+
     /// Keeps what a checkpoint names until the next one, and gives up all else.
     pub(crate) fn sweep(&self, named: &[Stored]) {
         self.disk.sweep(named);

@@ -356,3 +356,37 @@ fn a_checkpoint_names_whole_states_and_stale_ones_make_room() {
         assert!(!bench.shared().exists());
     });
 }
+
+#[test]
+fn what_is_synced_was_written_and_a_disk_that_fails_then_is_told() {
+    use crate::files::faults::{Faults, Lasting};
+    let bench = Bench::new();
+    let store = bench.store_with(3);
+    let watched = Faults::none_below(bench.folder.path());
+    store.sync().unwrap();
+    // Nothing was written since.
+    store.sync().unwrap();
+    let calls: Vec<&str> = watched.made().iter().map(|made| made.call).collect();
+    assert_eq!(calls, ["open", "sync", "sync folder"]);
+    bench.train(&store, 0, 9.0);
+    write_one(&store);
+    for call in 1..=3 {
+        let _full = Faults::below(bench.folder.path(), call, Lasting::Once);
+        let error = store.sync().unwrap_err().to_string();
+        assert!(error.starts_with("cannot sync ") && error.contains("\nhint: "), "{error}");
+    }
+    store.sync().unwrap();
+}
+
+#[test]
+fn files_of_shares_are_told_apart() {
+    let share = |session, number| ShareName { number, session };
+    let file =
+        |share: ShareName| Stored { file: share.file().into_owned(), offset: 0, bytes: 1, hash: 0 };
+    assert_eq!(file(ShareName::WHOLE).file, "values.bin");
+    assert_eq!(file(share(7, 0)).file, "values.bin", "whoever has the driver has the folder");
+    let stored = file(share(255, 3));
+    assert_eq!(stored.file, "values-00000000000000ff-3.bin");
+    assert!(stored.is_of_share(share(255, 3)));
+    assert!(!stored.is_of_share(share(255, 4)) && !stored.is_of_share(share(254, 3)));
+}

@@ -43,6 +43,12 @@ impl Crew {
         Duration::from_nanos(self.busy.load(Ordering::Relaxed))
     }
 
+    /// So much of that was waiting for others.
+    pub(super) fn rested(&mut self, waited: Duration) {
+        let busy = self.busy.get_mut();
+        *busy = busy.saturating_sub(waited.as_nanos() as u64);
+    }
+
     /// Does `work` for every job, in parallel; results come back in the order of `jobs`. Jobs are
     /// started in the order of `jobs`, so put the longest first. The first failure in that order is
     /// the one that is reported; jobs that have not started by then never do.

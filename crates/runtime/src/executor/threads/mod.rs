@@ -132,8 +132,8 @@ impl<'p> Work<'_, 'p> {
     }
 }
 
-/// Adds answers to others.
-fn add(sum: Option<&mut Confusion>, own: Option<&Confusion>) {
+/// Adds answers to others, if both are wanted.
+pub fn add_answers(sum: Option<&mut Confusion>, own: Option<&Confusion>) {
     if let (Some(sum), Some(own)) = (sum, own) {
         sum.add(own);
     }
@@ -189,7 +189,7 @@ impl Executor for Threads<'_, '_> {
             if let (Some(mean), Some(model)) = (&mut mean, seen.model) {
                 mean.add(plan.weight(seen.client), model);
             }
-            add(answers.as_mut(), seen.answers);
+            add_answers(answers.as_mut(), seen.answers);
             Ok(())
         };
         let sees = looked.mean || looked.answers;
@@ -211,7 +211,7 @@ impl Executor for Threads<'_, '_> {
     ) -> Result<OwnScores, RuntimeError> {
         let mut sum = answers.then(Confusion::default);
         let mut see = |seen: Seen<'_>| {
-            add(sum.as_mut(), seen.answers);
+            add_answers(sum.as_mut(), seen.answers);
             Ok(())
         };
         let clients = self.look_own(model, answers.then_some(&mut see), pulse)?;

@@ -5,7 +5,7 @@ use super::turns::Turns;
 use super::{Method, Threads};
 use crate::executor::newcomer::Newcomer;
 use crate::executor::{Adaptation, Adapting, Executor, Figures, GlobalSet, Look, Start, Written};
-use crate::store::ClientStore;
+use crate::store::{ClientStore, ShareName};
 use crate::sync::lock;
 use crate::{Choice, Hand, RunPlan, RuntimeError};
 use core::time::Duration;
@@ -16,8 +16,8 @@ use std::sync::{Arc, Mutex};
 /// Some of a run's clients.
 #[derive(Debug, Clone)]
 pub struct Share {
-    /// Tells it from other shares: their files may be in one folder. The share that has the driver is number 0.
-    pub number: usize,
+    /// Tells it from other shares: their files may be in one folder.
+    pub name: ShareName,
     /// Who, ascending.
     pub clients: Arc<[usize]>,
 }
@@ -25,7 +25,7 @@ pub struct Share {
 impl Share {
     /// All clients.
     pub fn whole(plan: &RunPlan) -> Self {
-        Self { number: 0, clients: (0..plan.federation.clients.len()).collect() }
+        Self { name: ShareName::WHOLE, clients: (0..plan.federation.clients.len()).collect() }
     }
 }
 
@@ -78,8 +78,8 @@ impl Threads<'_, '_> {
     pub fn begin_share(&mut self, start: &Start<'_>, share: Share) {
         self.end();
         let method = &*self.plan.methods[start.method].method;
-        let (room, Share { number, clients }) = (start.room.clone(), share);
-        let store = Arc::new(ClientStore::of_share(start.folder, number, room, method));
+        let (room, Share { name, clients }) = (start.room.clone(), share);
+        let store = Arc::new(ClientStore::of_share(start.folder, name, room, method));
         store.sweep(start.named);
         let mut sent = BTreeMap::new();
         for &client in &*clients {
@@ -94,6 +94,12 @@ impl Threads<'_, '_> {
         let background = store.in_background(self.scope);
         let index = start.method;
         self.method = Some(Method { index, clients, store, _background: background });
+    }
+
+    /// Has what was made durable reach the disk. In one process nobody asks for it: a crash of the process loses nothing
+    /// that it has written, and one of the machine loses the checkpoint as well.
+    pub fn sync(&mut self) -> Result<(), RuntimeError> {
+        self.at_work()?.1.store.sync()
     }
 
     /// Scores the share's personal models. Who sees them sees them in client order, while others are made.
@@ -117,7 +123,7 @@ impl Threads<'_, '_> {
                     let model = served.model;
                     let tally = client.tally(model, looked.answers, hand)?;
                     let seen = Seen { client: id, model, answers: tally.confusion() };
-                    turn.map_or(Ok(()), |turn| turn.take(|see| see(seen)).unwrap_or(Ok(())))?;
+                    turn.map_or(Ok(()), |turn| turn.take(|see| see(seen)))?;
                     if let (Some(folder), Some(model)) = (looked.folder, model)
                         && let Some(bytes) = client.write_model(round, model, folder)?
                     {
@@ -128,7 +134,9 @@ impl Threads<'_, '_> {
                 })??;
             work.store.give_back(id, state, false)?;
             Ok(found)
-        })?;
+        });
+        crew.rested(turns.as_ref().map_or(Duration::ZERO, Turns::spent));
+        let found = found?;
         let mut all = Found { written: *lock(&written), ..Found::default() };
         for (&id, (figures, choice, model)) in clients.iter().zip(found) {
             all.clients.push((figures, choice));
@@ -147,14 +155,16 @@ impl Threads<'_, '_> {
         let clients = self.clients();
         let (crew, work) = self.at_work()?;
         let turns = see.map(Turns::new);
-        crew.run(&numbered(&clients), |&(place, id), hand| {
+        let figures = crew.run(&numbered(&clients), |&(place, id), hand| {
             let turn = turns.as_ref().map(|turns| turns.turn(place));
             let client = work.client(id, pulse);
             let tally = client.tally(Some(model), turns.is_some(), hand)?;
             let seen = Seen { client: id, model: None, answers: tally.confusion() };
-            turn.map_or(Ok(()), |turn| turn.take(|see| see(seen)).unwrap_or(Ok(())))?;
+            turn.map_or(Ok(()), |turn| turn.take(|see| see(seen)))?;
             Ok(client.figures(&tally))
-        })
+        });
+        crew.rested(turns.as_ref().map_or(Duration::ZERO, Turns::spent));
+        figures
     }
 
     /// Scores one model on some parts of the [`GlobalSet`].
