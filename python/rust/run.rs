@@ -129,10 +129,10 @@ impl Watch {
 
 /// Makes a run folder; an error if a run lives there already.
 fn claim(py: Python<'_>, folder: &Path, experiment: &Experiment) -> PyResult<()> {
-    let text = toml::to_string(&experiment.to_table()).map_err(|error| raise(py, error))?;
+    let kept = experiment.to_kept();
     files::create_folder(folder).map_err(|error| raise(py, chain(&error)))?;
     let path = folder.join(EXPERIMENT_FILE);
-    let written = fs::File::create_new(&path).and_then(|mut file| file.write_all(text.as_bytes()));
+    let written = fs::File::create_new(&path).and_then(|mut file| file.write_all(kept.as_bytes()));
     written.map_err(|error| {
         raise(
             py,

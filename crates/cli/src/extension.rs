@@ -93,7 +93,7 @@ pub(crate) fn experiment(
 
 /// Has the folder say what the run is from now on. A session that ends right after this begins with it.
 pub(crate) fn write(run_dir: &Path, experiment: &Experiment) -> anyhow::Result<()> {
-    let text = toml::to_string(&experiment.to_table()).context("cannot write the experiment")?;
-    files::write(&experiment_file(run_dir)?, text.as_bytes(), Synced::Content)?;
+    let kept = experiment.to_kept();
+    files::write(&experiment_file(run_dir)?, kept.as_bytes(), Synced::Content)?;
     Ok(())
 }

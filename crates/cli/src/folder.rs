@@ -43,7 +43,7 @@ pub(crate) fn check_empty(folder: &Path, remedy: &str) -> anyhow::Result<()> {
 /// Whoever creates that file owns the folder, however many start in the same moment.
 pub(crate) fn claim(chosen: Option<PathBuf>, experiment: &Experiment) -> anyhow::Result<PathBuf> {
     let folder = make(chosen, &experiment.name)?;
-    let text = toml::to_string(&experiment.to_table()).context("cannot write the experiment")?;
+    let text = experiment.to_kept();
     let path = folder.join(EXPERIMENT_FILE);
     let written = File::create_new(&path).and_then(|mut file| file.write_all(text.as_bytes()));
     match written {

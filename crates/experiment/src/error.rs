@@ -16,6 +16,14 @@ pub enum ExperimentError {
         /// Why.
         source: std::io::Error,
     },
+    /// The file is not as a run folder was given it.
+    #[error(
+        "{path} has changed since Formant wrote it: the check in its last line does not match\nhint: put it back as it was; or, if the change is meant, take its last line out", path = path.display()
+    )]
+    Changed {
+        /// Which.
+        path: PathBuf,
+    },
     /// The file is no TOML.
     #[error(
         "{origin} is not valid TOML: {reason}\nhint: `formant init` writes a commented experiment.toml to compare with"

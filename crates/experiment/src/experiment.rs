@@ -10,6 +10,7 @@ use crate::{
 use formant_methods::Zoo;
 use formant_methods::schema::{SchemaError, suggest};
 use formant_numerics::Engines;
+use formant_runtime::seal::{Broken, seal_text, verify_text};
 use std::ops::Deref;
 use std::path::Path;
 use std::sync::Arc;
@@ -82,14 +83,25 @@ impl Experiment {
         Self::parse(&Self::read_table(path)?, overrides, zoo)
     }
 
-    /// Reads a file without judging it.
+    /// Reads a file without judging it. One that ends with a check, as those in run folders do, must be as it was written.
     pub fn read_table(path: &Path) -> Result<Table, ExperimentError> {
         let text = std::fs::read_to_string(path)
             .map_err(|source| ExperimentError::Unreadable { path: path.into(), source })?;
+        if verify_text(&text) == Err(Broken::Wrong) {
+            return Err(ExperimentError::Changed { path: path.into() });
+        }
         text.parse().map_err(|error: toml::de::Error| ExperimentError::Syntax {
             origin: path.display().to_string(),
             reason: error.to_string().trim_end().replacen("TOML parse error at", "at", 1),
         })
+    }
+
+    /// What a run folder keeps of it: its file with everything filled in, and a check as the last line, since a digit that
+    /// changes on a disk would make it another run.
+    pub fn to_kept(&self) -> String {
+        let mut text = self.to_table().to_string();
+        seal_text(&mut text);
+        text
     }
 
     /// Checks a table and lays overrides over it.

@@ -345,8 +345,8 @@ pub(crate) fn seeds_of(folder: &Path) -> Result<Vec<u64>, StudyError> {
 }
 
 fn write_experiment(folder: &Path, experiment: &Experiment) -> Result<(), StudyError> {
-    let text = experiment.to_table().to_string();
-    Ok(files::write(&folder.join(EXPERIMENT_FILE), text.as_bytes(), Synced::Content)?)
+    let kept = experiment.to_kept();
+    Ok(files::write(&folder.join(EXPERIMENT_FILE), kept.as_bytes(), Synced::Content)?)
 }
 
 #[cfg(test)]

@@ -158,7 +158,12 @@ fn an_edited_experiment_is_not_resumed() {
     let terminal = Terminal::with_tiny();
     terminal.succeed(&["run", "tiny.toml", "--quiet", "--out", "run"]);
     let path = terminal.path("run/experiment.toml");
-    let text = std::fs::read_to_string(&path).unwrap();
+    let kept = std::fs::read_to_string(&path).unwrap();
+    std::fs::write(&path, kept.replace("rounds = 3", "rounds = 8")).unwrap();
+    let answer = terminal.formant(&["run", "--resume", "run"]);
+    let expected = "error: run/experiment.toml has changed since Formant wrote it: the check in its last line does not match\n hint: put it back as it was; or, if the change is meant, take its last line out\n";
+    assert_eq!((answer.code, &*answer.stderr), (Some(1), expected));
+    let (text, _) = kept.split_once("# check ").unwrap();
     // Take the run back to its beginning, as if it had been stopped there.
     let checkpoint = terminal.path("run/checkpoint.json");
     let end = std::fs::read_to_string(&checkpoint).unwrap();

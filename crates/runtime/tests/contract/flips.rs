@@ -27,7 +27,7 @@ fn begun(patience: Option<usize>) -> (Folder, RunPlan) {
     settings.evaluation.patience = patience;
     let experiment = Experiment::new(settings).unwrap();
     let folder = Folder::new();
-    fs::write(folder.file(FILE), experiment.to_table().to_string()).unwrap();
+    fs::write(folder.file(FILE), experiment.to_kept()).unwrap();
     let plan = experiment.plan_on(federation().clone()).unwrap();
     (folder, plan)
 }

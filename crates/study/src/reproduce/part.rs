@@ -360,15 +360,15 @@ impl Part {
             let _lock = files::lock(&folder)?;
             self.measure(&plan, observer)?
         } else {
-            let text = self.experiment.to_table().to_string();
-            write(&folder.join("experiment.toml"), text.as_bytes())?;
+            let kept = self.experiment.to_kept();
+            write(&folder.join("experiment.toml"), kept.as_bytes())?;
             let watch = observer.part_started(self, &plan);
             let mut ended = sim::run(&plan, &folder, &*watch, stop);
             // What an older version or a crash has left behind must not stand in the way for ever.
             if let Err(error @ RuntimeError::Damaged { .. }) = &ended {
                 observer.part_renewed(self, error.to_string().lines().next().unwrap_or_default());
                 set_aside(&folder)?;
-                write(&folder.join("experiment.toml"), text.as_bytes())?;
+                write(&folder.join("experiment.toml"), kept.as_bytes())?;
                 ended = sim::run(&plan, &folder, &*watch, stop);
             }
             match ended {
