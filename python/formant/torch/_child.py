@@ -17,7 +17,7 @@ from torch import Tensor
 from formant._errors import FormantError, place
 
 from ._engine import Engine
-from ._processes import Place, no_samples, unimportable
+from ._processes import Place, brings_model, no_samples, unimportable
 from ._shared import Block, aligned, unpack
 from ._worker import Worker
 
@@ -41,7 +41,6 @@ class Mirror(Engine):
 
     def __init__(self, block: Block, recipe: bytes) -> None:
         template, plan, settings, switches = _Recipe(io.BytesIO(recipe)).load()
-        torch.set_default_dtype(switches["dtype"])
         torch.set_float32_matmul_precision(switches["precision"])
         torch.backends.mkldnn.enabled = switches["mkldnn"]
         if switches["deterministic"]:
@@ -92,13 +91,17 @@ def main(talk: int, parent: int, blocks: dict[str, int], recipe_size: int, batch
 
 
 def _do(engine: Mirror, worker: Worker, model: tuple[Any, Any], shared: dict[str, Block], heard: bytes) -> Any:
-    name, forgets, brought, block, data, spans = pickle.loads(heard)  # noqa: S301
-    if forgets:
-        worker.begin()
-    if brought is not None:
-        engine.bring(*brought)
-    args = unpack(data, spans, shared[block or "call"])
-    return getattr(worker, name)(*(model if name in WITH_MODEL else ()), *args)
+    found, calls = None, pickle.loads(heard)  # noqa: S301
+    # First, because they are not sent again if a call before theirs fails.
+    for call in calls:
+        if call.brought is not None:
+            engine.bring(*call.brought)
+    for name, data, spans, block, _ in calls:
+        args = unpack(data, spans, shared[block or "call"])
+        found = getattr(worker, name)(*(model if name in WITH_MODEL else ()), *args)
+        if name == "phase_run" and brings_model(args[2]):
+            worker.phase_model(*model)
+    return found
 
 
 def _watch(parent: int) -> None:

@@ -11,10 +11,10 @@ import socket
 import subprocess
 import sys
 import weakref
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -58,7 +58,7 @@ class Place:
     def tensors(self, block: Block) -> tuple[Tensor, Tensor]:
         """The samples themselves."""
         if not self.x[1]:
-            return torch.empty(self.shape), torch.empty(0, dtype=torch.int64)
+            return torch.empty_strided(self.shape, self.strides), torch.empty(0, dtype=torch.int64)
         x = torch.from_numpy(block.bytes(self.x).view(np.float32))
         return x.as_strided(self.shape, self.strides), torch.from_numpy(block.bytes(self.y).view(np.int64))
 
@@ -106,7 +106,6 @@ def no_samples(key: int) -> FormantError:
 def _switches() -> dict[str, Any]:
     """What is set for this whole process and changes what a module computes."""
     return {
-        "dtype": torch.get_default_dtype(),
         "precision": torch.get_float32_matmul_precision(),
         "mkldnn": bool(torch.backends.mkldnn.enabled),
         "deterministic": torch.are_deterministic_algorithms_enabled(),
@@ -146,6 +145,22 @@ def pickled(value: Any) -> bytes:
     return into.getvalue()
 
 
+class Call(NamedTuple):
+    """Something that the process is to do."""
+
+    name: str
+    data: bytes = pickle.dumps(())
+    spans: list[Span] = []
+    block: str | None = None
+    brought: tuple[int, Place] | None = None
+    """Samples that it has not used before."""
+
+
+def brings_model(sizes: Sequence[int] | npt.NDArray[np.uint32]) -> bool:
+    """Whether the model comes with the answer to so many steps, which are the last ones most often."""
+    return len(sizes) > 1
+
+
 class Remote:
     """A :class:`Worker` in a process of its own, with the same methods. The process ends when this is collected."""
 
@@ -159,7 +174,11 @@ class Remote:
         # What a phase is told lies apart from everything else, because the process reads it to the phase's end.
         self._blocks = {"phase": Block(), "call": Block()}
         self._sent: dict[int, Place] = {}
-        self._ready, self._forgets = False, False
+        self._ready = False
+        # What has no answer goes with what is asked next: a message and its answer take two changes of process.
+        self._queue: list[Call] = []
+        # Whether the trained model is here already.
+        self._left = False
         self._fault: FormantError | None = None
         ours, theirs = socket.socketpair()
         waits, lives = os.pipe()
@@ -194,12 +213,12 @@ class Remote:
         self._end()
 
     def begin(self) -> None:
-        """As a worker's. It has no answer and goes with what is asked next."""
-        self._forgets = True
+        """As a worker's."""
+        self._queue, self._left = [Call("begin")], False
 
     def load(self, key: int, indices: npt.NDArray[np.uint32]) -> None:
         """As a worker's."""
-        self._ask("load", key, indices, key=key)
+        self._ask("load", key, indices, keyed=True)
 
     def take(self, x: Floats, y: Any, share: float | None = None, partners: Any = None) -> None:
         """As a worker's."""
@@ -223,33 +242,44 @@ class Remote:
     def score(self, w: Floats, b: Floats, key: int, indices: npt.NDArray[np.uint32]) -> Floats:
         """As a worker's."""
         self._enter(w, b)
-        found: Floats = self._ask("score", key, indices, key=key)
+        found: Floats = self._ask("score", key, indices, keyed=True)
         return found
 
     def phase_begin(self, w: Floats, b: Floats, descent: Mapping[str, Any], objective: Mapping[str, Any]) -> None:
-        """As a worker's."""
+        """As a worker's, but what is wrong with it is raised by what comes next."""
+        self._queue = []
         self._enter(w, b)
-        self._ask("phase_begin", descent, objective, block="phase")
+        self._queue = [self._call("phase_begin", descent, objective, block="phase")]
 
     def phase_run(
         self, key: int, indices: npt.NDArray[np.uint32], sizes: npt.NDArray[np.uint32]
     ) -> tuple[Doubles, Doubles | None]:
         """As a worker's."""
-        found: tuple[Doubles, Doubles | None] = self._ask("phase_run", key, indices, sizes, key=key)
+        found: tuple[Doubles, Doubles | None] = self._ask("phase_run", key, indices, sizes, keyed=True)
+        self._left = brings_model(sizes)
         return found
 
     def phase_batch(self, x: Floats, y: Any, share: float | None = None, partners: Any = None) -> tuple[float, float | None]:
         """As a worker's."""
+        self._left = False
         found: tuple[float, float | None] = self._ask("phase_batch", x, y, share, partners)
         return found
 
     def phase_end(self, w: Floats, b: Floats) -> None:
         """As a worker's."""
-        self._ask("phase_end")
+        if self._left:
+            self._left = False
+            self._queue.append(Call("phase_close"))
+        else:
+            self._ask("phase_end")
         self._leave(w, b)
 
     def _enter(self, w: Floats, b: Floats) -> None:
         refuse_model(self._plan, w, b)
+        if any(call.name == "phase_begin" for call in self._queue):
+            # Its model must be read before another one takes its place.
+            self._send("phase_begin")
+        self._left = False
         np.copyto(self._w, w)
         np.copyto(self._b, b)
 
@@ -257,14 +287,23 @@ class Remote:
         np.copyto(w, self._w)
         np.copyto(b, self._b)
 
-    def _ask(self, name: str, *args: Any, key: int | None = None, block: str | None = None) -> Any:
+    def _call(self, name: str, *args: Any, keyed: bool = False, block: str | None = None) -> Call:
+        brought = None
+        if keyed and (place := self._shelf.place(args[0])) is not self._sent.get(args[0]):
+            self._sent[args[0]] = place
+            brought = args[0], place
+        return Call(name, *pack(args, None if block is None else self._blocks[block]), block, brought)
+
+    def _ask(self, name: str, *args: Any, keyed: bool = False, block: str | None = None) -> Any:
         """Has the process do something, and waits without holding the interpreter."""
+        self._queue.append(self._call(name, *args, keyed=keyed, block=block))
+        return self._send(name)
+
+    def _send(self, name: str) -> Any:
+        """Has it do all that is waiting; gives what the last of it has found."""
+        calls, self._queue = self._queue, []
         if self._fault is not None:
             raise FormantError(self._fault.message, self._fault.hint)
-        place = None
-        if key is not None and (known := self._shelf.place(key)) is not self._sent.get(key):
-            place = self._sent[key] = known
-        data, spans = pack(args, None if block is None else self._blocks[block])
         if not self._ready:
             try:
                 _answer(self._exchange(None, "before it was ready"))
@@ -272,10 +311,7 @@ class Remote:
                 self._fault = error
                 raise
             self._ready = True
-        message = pickle.dumps((name, self._forgets, place and (key, place), block, data, spans))
-        said = self._exchange(message, f"in {name}()")
-        self._forgets = False
-        return _answer(said)
+        return _answer(self._exchange(pickle.dumps(calls), f"in {name}()"))
 
     def _exchange(self, message: bytes | None, during: str) -> bytes:
         """Sends something, and waits for what is said to it."""

@@ -148,6 +148,16 @@ class Worker:
             self._leave(w, b)
             self._phase = None
 
+    def phase_model(self, w: Floats, b: Floats) -> None:
+        """Writes the model as far as it is trained; the phase goes on."""
+        with self._at_work():
+            self._running()
+            self._leave(w, b)
+
+    def phase_close(self) -> None:
+        """Forgets the phase, whose model was written."""
+        self._phase = None
+
     # What they are made of.
 
     def _steps(self, descent: Mapping[str, Any], objective: Objective, batches: Iterator[Batch]) -> list[list[Tensor]]:
