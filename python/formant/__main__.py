@@ -5,6 +5,7 @@ Beside everything that ``formant`` takes:
     --with FILE.py|MODULE    import it, and make the methods that it defines known (repeatable)
     --engine formant|torch   who computes networks, for run and reproduce
     --device DEVICE          where PyTorch computes: cpu, cuda, cuda:1, mps
+    --processes              a process for each of PyTorch's workers, on CPUs
 """
 
 from __future__ import annotations
@@ -25,16 +26,18 @@ HELP = """
 In Python also:
       --with FILE.py             methods of your own: subclasses of formant.Method (repeatable)
       --engine formant|torch     who computes networks, for run and reproduce
-      --device DEVICE            where PyTorch computes, such as cuda (repeatable)"""
+      --device DEVICE            where PyTorch computes, such as cuda (repeatable)
+      --processes                a process for each of PyTorch's workers, on CPUs: seconds to start, then faster"""
 
-_OWN = ("--with", "--engine", "--device")
+_OWN = ("--with", "--engine", "--device", "--processes")
+_FLAGS = ("--processes",)
 
 
 def taken(args: list[str]) -> tuple[list[str], dict[str, list[str]]]:
     """The arguments for the command line, and those for Python.
 
     >>> taken(["run", "--engine=torch", "a.toml", "--device", "cpu"])
-    (['run', 'a.toml'], {'--with': [], '--engine': ['torch'], '--device': ['cpu']})
+    (['run', 'a.toml'], {'--with': [], '--engine': ['torch'], '--device': ['cpu'], '--processes': []})
     """
     rest: list[str] = []
     own: dict[str, list[str]] = {name: [] for name in _OWN}
@@ -43,6 +46,10 @@ def taken(args: list[str]) -> tuple[list[str], dict[str, list[str]]]:
         name, has_value, value = arg.partition("=")
         if arg == "--":
             rest += [arg, *at]
+        elif name in _FLAGS:
+            if has_value:
+                raise FormantError(f"{name} takes no value", hint=f"write {name}, or leave it out")
+            own[name].append("")
         elif name in own:
             if not has_value:
                 found = next(at, None)
@@ -98,23 +105,25 @@ def loaded(name: str) -> ModuleType:
 
 
 def _engine(own: dict[str, list[str]], rest: list[str]) -> Any:
-    engines, devices = own["--engine"], own["--device"]
+    engines, devices, processes = own["--engine"], own["--device"], bool(own["--processes"])
+    only = "--device" if devices else "--processes" if processes else None
     if not engines:
-        if devices:
-            raise FormantError("--device is for PyTorch", hint="add --engine torch")
+        if only:
+            raise FormantError(f"{only} is for PyTorch", hint="add --engine torch")
         return None
     command = next((arg for arg in rest if not arg.startswith("-")), None)
     if command not in ("run", "reproduce"):
         raise FormantError(f"--engine does nothing with {command or 'no command'}", hint="it is for run and reproduce")
-    if engines[-1] == "formant" and not devices:
+    if engines[-1] == "formant" and not only:
         return None
     if engines[-1] != "torch":
-        what = "--device is for PyTorch" if engines[-1] == "formant" else f"--engine {engines[-1]} is not there"
+        what = f"{only} is for PyTorch" if engines[-1] == "formant" else f"--engine {engines[-1]} is not there"
         raise FormantError(what, hint="write --engine torch or --engine formant")
     from . import torch
     from ._run import core_engine
 
-    return core_engine(None, torch.engine(device=devices if len(devices) > 1 else devices[0] if devices else "cpu"))[1]
+    device = devices if len(devices) > 1 else devices[0] if devices else "cpu"
+    return core_engine(None, torch.engine(device, processes=processes))[1]
 
 
 def _resumed(rest: list[str]) -> Path | None:

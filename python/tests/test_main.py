@@ -60,8 +60,8 @@ def test_a_run_goes_on_with_the_class_that_it_had(tmp_path: Path) -> None:
 
 
 def test_arguments_are_taken_apart() -> None:
-    rest, own = taken(["run", "--with=a.py", "--with", "b", "--", "--with"])
-    assert rest == ["run", "--", "--with"] and own["--with"] == ["a.py", "b"]
+    rest, own = taken(["run", "--with=a.py", "--processes", "--with", "b", "--", "--with"])
+    assert rest == ["run", "--", "--with"] and own["--with"] == ["a.py", "b"] and own["--processes"]
     refused(lambda: taken(["run", "--with"]), "--with has no value")
 
 
@@ -73,6 +73,9 @@ def test_arguments_are_taken_apart() -> None:
         (["run", "--with", "no_such_module_here"], "no_such_module_here"),
         (["run", "--with", "json"], "defines no method"),
         (["run", "--device", "cpu"], "add --engine torch"),
+        (["run", "--processes"], "--processes is for PyTorch"),
+        (["run", "--engine", "formant", "--processes"], "--processes is for PyTorch"),
+        (["run", "--engine", "torch", "--processes=2"], "--processes takes no value"),
         (["methods", "--engine", "torch"], "run and reproduce"),
         (["run", "--engine", "jax"], "jax"),
         (["run", "--engine", "formant", "--device", "cuda"], "--device is for PyTorch"),

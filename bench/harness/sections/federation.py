@@ -76,7 +76,7 @@ def run_formant(bench, path, memory=None, by_torch=False):
     shutil.rmtree(out, ignore_errors=True)
     command = ["run", path, "--out", out, "--json", "--quiet"]
     if by_torch:
-        result = bench.formant_in_python(*command, "--engine", "torch", memory=memory)
+        result = bench.formant_in_python(*command, "--engine", "torch", "--processes", memory=memory)
     else:
         result = bench.formant(*command, memory=memory)
     events = [json.loads(line) for line in (out / "events.jsonl").read_text().splitlines()]

@@ -39,6 +39,7 @@ def network(
     reinitialise: bool = False,
     name: str | None = None,
     threads: int = 1,
+    processes: bool = False,
 ) -> Network:
     """Makes a classifier a network for every method.
 
@@ -60,12 +61,16 @@ def network(
     - ``name``: for tables and logs; without, that of the class.
     - ``threads``: of a worker, on CPUs. Formant has a worker for each core, so 1 is right unless there are fewer
       workers than cores. It is PyTorch's setting for the whole process.
+    - ``processes``: every worker trains in a process of its own, on CPUs. Threads wait for each other wherever Python
+      runs between PyTorch's operations; processes do not. They give the same bits, take seconds to start and some hundred
+      MB each, and import the module's class: it must be in a file, not in a notebook or in the script that is run.
 
     >>> net = _torch.nn.Sequential(_torch.nn.Flatten(), _torch.nn.Linear(4, 3))
     >>> network(net).engine({"name": "module"}, None, (1, 2, 2), 3).layout["parameters"]
     [('1.weight', (3, 4), 'head'), ('1.bias', (3,), 'head')]
     """
-    return Network(module, head, settings(device, compile, autocast, deterministic, threads), reinitialise, name)
+    where = settings(device, compile, autocast, deterministic, threads, processes)
+    return Network(module, head, where, reinitialise, name)
 
 
 def engine(
@@ -75,10 +80,11 @@ def engine(
     deterministic: bool = False,
     *,
     threads: int = 1,
+    processes: bool = False,
 ) -> Catalogue:
     """Formant's own networks (``cnn``, ``resnet18``, ...) computed by PyTorch; options as those of :func:`network`.
 
     >>> engine().engine({"name": "mlp"}, None, (1, 8, 8), 10).features
     200
     """
-    return Catalogue(settings(device, compile, autocast, deterministic, threads))
+    return Catalogue(settings(device, compile, autocast, deterministic, threads, processes))

@@ -15,7 +15,8 @@ import torch
 from .._errors import FormantError
 from ._device import Device, Settings, settings
 from ._engine import Catalogue, Engine, Network
-from ._worker import Floats
+from ._processes import Remote
+from ._worker import Floats, Worker
 
 SAMPLES, BATCH, KEY = 64, 8, 1
 TOLERANCE = 1e-4
@@ -105,6 +106,8 @@ def check(
     _refuse(shape, classes, spec, steps, rate)
     source = network or Catalogue(settings("cpu", False, None, False, 1))
     here = source.settings if device is None else settings(device, False, None, source.settings.deterministic, 1)
+    if all(one.type == "cpu" for one in here.devices):
+        here = replace(here, processes=source.settings.processes)
     here = replace(here, autocast=None)
     there = settings("cpu", False, None, False, 1)
     spec = {"name": "module"} if isinstance(source, Network) else spec or {"name": "cnn"}
@@ -114,14 +117,18 @@ def check(
         on_device = _engine(source, here, spec, layout, shape, classes)
         on_cpu = _engine(source, there, spec, layout, shape, classes)
         data = _noise(on_cpu, classes)
+        workers = []
+        for engine in (on_device, on_cpu):
+            engine.put(KEY, *data)
+            workers.append(engine.worker(BATCH))
         start = start or on_cpu.init(1)
         rate = _usual_rate(on_cpu) if rate is None else rate
         rows: list[Row] = []
         for kind, descent, objective in kinds(on_cpu, classes, start[0], rate):
             began = time.perf_counter()
-            found = _phase(on_device, data, start, descent, objective, steps)
+            found = _phase(workers[0], start, descent, objective, steps)
             seconds = time.perf_counter() - began
-            rows.append(_row(kind, "torch cpu", found, _phase(on_cpu, data, start, descent, objective, steps), seconds))
+            rows.append(_row(kind, "torch cpu", found, _phase(workers[1], start, descent, objective, steps), seconds))
             oracle = _oracle(spec, classes, data, start, descent, objective, steps)
             if oracle is not None:
                 rows.append(_row(kind, "formant", found, oracle, seconds))
@@ -240,11 +247,9 @@ def _order(steps: int) -> Any:
 
 
 def _phase(
-    engine: Engine, data: tuple[Floats, Any], start: Model, descent: dict[str, Any], objective: dict[str, Any], steps: int
+    worker: Worker | Remote, start: Model, descent: dict[str, Any], objective: dict[str, Any], steps: int
 ) -> tuple[Model, Any]:
     """Trains a copy of a model, and gives it with the objective of each step."""
-    engine.put(KEY, *data)
-    worker = engine.worker(BATCH)
     w, b = (part.copy() for part in start)
     order = _order(steps)
     worker.phase_begin(w, b, descent, objective)

@@ -24,6 +24,8 @@ class Settings:
     autocast: torch.dtype | None
     deterministic: bool
     threads: int
+    processes: bool = False
+    """Whether every worker is a process of its own."""
 
     @property
     def label(self) -> str:
@@ -53,6 +55,7 @@ def settings(
     autocast: bool | str | torch.dtype | None,
     deterministic: bool,
     threads: int,
+    processes: bool = False,
 ) -> Settings:
     """Checks what a user has asked for."""
     if isinstance(threads, bool) or not isinstance(threads, int) or threads < 1:
@@ -69,7 +72,22 @@ def settings(
         devices = tuple(_device(one) for one in device)
     else:
         devices = (_device(device),)  # type: ignore[arg-type]
-    return Settings(devices, bool(compile), _precision(autocast), bool(deterministic), threads)
+    if processes:
+        _refuse_processes(devices)
+    return Settings(devices, bool(compile), _precision(autocast), bool(deterministic), threads, bool(processes))
+
+
+def _refuse_processes(devices: Sequence[torch.device]) -> None:
+    if others := [str(device) for device in devices if device.type != "cpu"]:
+        raise FormantError(
+            f"processes is True, and the device is {others[0]}",
+            hint="leave processes out: it is for CPUs, and the workers of a device are threads with streams of their own",
+        )
+    if os.name != "posix":
+        raise FormantError(
+            "processes is True, and this system has no descriptors that processes inherit",
+            hint="leave processes out: it is for Linux and macOS",
+        )
 
 
 def available() -> list[str]:

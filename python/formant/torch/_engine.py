@@ -18,6 +18,7 @@ from formant._errors import FormantError
 from . import _catalogue
 from ._device import Settings
 from ._module import Plan, inspect, template
+from ._processes import Remote, Shelf, no_samples, refuse_unsendable
 from ._worker import Floats, Worker
 
 
@@ -29,6 +30,9 @@ class Engine:
         self._reinitialise = reinitialise
         if reinitialise:
             _refuse_undrawn(module)
+        if settings.processes:
+            refuse_unsendable(module)
+        self._shelf: Shelf | None = None
         self._samples: dict[tuple[int, torch.device], tuple[Tensor, Tensor]] = {}
         self._next = itertools.count()
         self._lock = threading.Lock()
@@ -63,6 +67,12 @@ class Engine:
         """Keeps samples on every device, under a key."""
         if x.ndim != 4 or tuple(x.shape[1:]) != self.plan.input:
             raise FormantError(f"x has the shape {x.shape}", hint=f"samples of this network are {self.plan.input}")
+        if self.settings.processes:
+            # PyTorch warns of memory that it must not write, and needs the flag for what it only reads.
+            values, classes = np.require(x, np.float32, ["C", "W"]), np.require(y, np.int64, ["C", "W"])
+            with self._lock:
+                self._shared().put(key, values, classes, self.channels_last(self.settings.devices[0]))
+            return
         for device in dict.fromkeys(self.settings.devices):
             inputs = torch.from_numpy(np.require(x, np.float32, ["C", "W"])).to(device)
             if self.channels_last(device):
@@ -79,17 +89,27 @@ class Engine:
         try:
             return self._samples[key, device]
         except KeyError:
-            raise FormantError(f"no samples were put under the key {key}", hint="call put() first") from None
+            raise no_samples(key) from None
 
     def channels_last(self, device: torch.device) -> bool:
         """Whether batches have their channels last; measured on CPUs alone."""
         return self.plan.channels_last and device.type == "cpu"
 
-    def worker(self, batch: int) -> Worker:
-        """Another worker; devices take turns."""
+    def worker(self, batch: int) -> Worker | Remote:
+        """Another worker; devices take turns. One in a process of its own is on its way when this returns."""
+        if self.settings.processes:
+            with self._lock:
+                shelf = self._shared()
+            return Remote(self.plan, shelf, int(batch))
         with self._lock:
             nth = next(self._next)
         return Worker(self, self.settings.devices[nth % len(self.settings.devices)], int(batch))
+
+    def _shared(self) -> Shelf:
+        """What processes read; only now, so that the module is as it will stay."""
+        if self._shelf is None:
+            self._shelf = Shelf(self.template, self.plan, self.settings)
+        return self._shelf
 
     def scored_at_once(self, batch: int) -> int:
         """Samples of one pass when a set is scored."""

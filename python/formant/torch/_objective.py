@@ -15,7 +15,7 @@ from torch.nn import functional as F
 
 from formant._errors import FormantError
 
-from ._optimiser import dot, square, wide
+from ._optimiser import CHUNK, dot, dot_of, square, wide
 from ._replica import Replica
 from ._spectral import Divergence
 
@@ -75,6 +75,8 @@ class Term:
 
     part = "all"
     every = 1
+    in_place = False
+    """Whether gradients lie in the same memory at every step."""
 
     def evaluate(self, w: Tensor) -> tuple[Tensor, Tensor]:
         """The value, and the gradient by the parameters of the part. It may be changed until the next call."""
@@ -84,17 +86,22 @@ class Term:
 class Proximal(Term):
     """``1/2 ||w - anchor||^2``."""
 
+    in_place = True
+
     def __init__(self, term: Mapping[str, Any], replica: Replica) -> None:
         self.anchor = tensor(term["anchor"], replica.device)
         self.apart = replica.scratch("proximal")
+        self.pieces = torch.split(self.apart, CHUNK)
 
     def evaluate(self, w: Tensor) -> tuple[Tensor, Tensor]:
         apart = torch.sub(w, self.anchor, out=self.apart)
-        return 0.5 * dot(apart, apart), apart
+        return 0.5 * dot_of(self.pieces, self.pieces), apart
 
 
 class Linear(Term):
     """``<direction, w>``."""
+
+    in_place = True
 
     def __init__(self, term: Mapping[str, Any], replica: Replica) -> None:
         self.direction = tensor(term["direction"], replica.device)
@@ -154,6 +161,8 @@ class Weighted:
         self.share = weight.get("share")
         # Norms of the loss's gradient and of the term's own, summed over the steps on which it acts.
         self.norms: tuple[Tensor, Tensor] | None = None
+        # The pull as tensors of a part, where they are the same ones in every step.
+        self._views: dict[str, list[Tensor]] = {}
 
     def add(
         self, w: Tensor, part: str, gradient: list[Tensor], of_loss: Tensor | None, replica: Replica
@@ -177,7 +186,11 @@ class Weighted:
             inside, all_of_it = replica.own(common)[1], replica.own(part)[1]
             start = inside.start - all_of_it.start
             into = gradient[start : start + inside.stop - inside.start]
-            views = replica.split(pull[replica.within(self.term.part, common)], common)
+            views = self._views.get(common)
+            if views is None:
+                views = replica.split(pull[replica.within(self.term.part, common)], common)
+                if self.term.in_place and self.share is None:
+                    self._views[common] = views
             torch._foreach_add_(into, views, alpha=1.0 if self.share is not None else float(factor))
         weighted: Tensor = value * factor
         return weighted
@@ -192,6 +205,7 @@ class Objective:
         given = [(t["weight"], t["term"]) for t in objective.get("terms") or ()]
         # A term of weight 0 is left out.
         self.terms = [Weighted(w, t, replica) for w, t in given if w.get("factor", w.get("share")) != 0.0]
+        self._shared = any(term.share is not None for term in self.terms)
 
     def rest(self) -> None:
         """A new phase begins."""
@@ -203,7 +217,7 @@ class Objective:
         """Adds the gradients of all terms, and gives what each has added to the value."""
         w = self.replica.w
         of_loss: Tensor | None = None
-        if any(term.share is not None for term in self.terms):
+        if self._shared:
             of_loss = wide(square(gradient).sqrt())
         added = []
         for term in self.terms:

@@ -27,7 +27,12 @@ def dot(a: Tensor, b: Tensor) -> Tensor:
 
     One sum in single precision loses three digits on the way; short ones do not, and they are added in double precision.
     """
-    return wide(torch.stack([torch.dot(x, y) for x, y in zip(torch.split(a, CHUNK), torch.split(b, CHUNK))])).sum()
+    return dot_of(torch.split(a, CHUNK), torch.split(b, CHUNK))
+
+
+def dot_of(a: Sequence[Tensor], b: Sequence[Tensor]) -> Tensor:
+    """The same of vectors that are in pieces already."""
+    return wide(torch.stack(list(map(torch.dot, a, b)))).sum()
 
 
 def square(tensors: Sequence[Tensor]) -> Tensor:

@@ -16,6 +16,7 @@ from formant._errors import FormantError
 from ._device import Settings
 from ._module import Plan, memory
 
+ANY = nullcontext()
 DROPOUTS = (nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d)
 
 
@@ -106,12 +107,12 @@ class Replica:
         if self.module.training != training:
             self.module.train(training)
 
-    @contextmanager
-    def suited(self, samples: int) -> Iterator[None]:
+    def suited(self, samples: int) -> AbstractContextManager[None]:
         """For one sample, batch norms that cannot learn from it use the statistics that they have."""
-        if samples > 1 or not self.plan.lone_norms_rest:
-            yield
-            return
+        return ANY if samples > 1 or not self.plan.lone_norms_rest else self._resting()
+
+    @contextmanager
+    def _resting(self) -> Iterator[None]:
         learning = [layer for layer in self._norms if layer.training]
         for layer in learning:
             layer.training = False

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from formant._errors import FormantError
 
-from ._module import refuse_changes
+from ._module import Plan, refuse_changes
 from ._objective import Objective, tensor
 from ._optimiser import Optimiser, wide
 from ._replica import Replica
@@ -148,6 +148,16 @@ class Worker:
             self._leave(w, b)
             self._phase = None
 
+    def phase_model(self, w: Floats, b: Floats) -> None:
+        """Writes the model as far as it is trained; the phase goes on."""
+        with self._at_work():
+            self._running()
+            self._leave(w, b)
+
+    def phase_close(self) -> None:
+        """Forgets the phase, whose model was written."""
+        self._phase = None
+
     # What they are made of.
 
     def _steps(self, descent: Mapping[str, Any], objective: Objective, batches: Iterator[Batch]) -> list[list[Tensor]]:
@@ -201,12 +211,7 @@ class Worker:
 
     def _enter(self, w: Floats, b: Floats) -> None:
         """The model goes to the device."""
-        plan = self._engine.plan
-        for name, array, size in (("w", w, plan.size), ("b", b, plan.buffer_size)):
-            if array.dtype != np.float32 or array.shape != (size,):
-                raise FormantError(
-                    f"{name} is {array.dtype} of the shape {array.shape}", hint=f"the network has {size} float32 values"
-                )
+        refuse_model(self._engine.plan, w, b)
         with torch.no_grad():
             self._replica.w.copy_(tensor(w, torch.device("cpu")))
             self._replica.b.copy_(tensor(b, torch.device("cpu")))
@@ -265,6 +270,15 @@ class Worker:
         if self._phase is None:
             raise FormantError("no phase is under way", hint="call phase_begin() first")
         return self._phase
+
+
+def refuse_model(plan: Plan, w: Floats, b: Floats) -> None:
+    """Refuses what is no model of a network."""
+    for name, array, size in (("w", w, plan.size), ("b", b, plan.buffer_size)):
+        if array.dtype != np.float32 or array.shape != (size,):
+            raise FormantError(
+                f"{name} is {array.dtype} of the shape {array.shape}", hint=f"the network has {size} float32 values"
+            )
 
 
 def _rows(x: Tensor, at: Tensor) -> Tensor:
