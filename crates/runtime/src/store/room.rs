@@ -31,10 +31,11 @@ impl Room {
         QUEUE.min(self.limit)
     }
 
-    /// Takes room for a state, if there is any.
+    /// Takes room for a state, if there is any beside uploads: these have their queue apart from it.
     pub(super) fn enter_state(&self, bytes: u64) -> bool {
         let mut used = lock(&self.used);
-        let fits = used.states + bytes <= self.limit;
+        let beyond = used.uploads.saturating_sub(self.queue());
+        let fits = used.states + beyond + bytes <= self.limit;
         used.states += if fits { bytes } else { 0 };
         fits
     }
@@ -61,5 +62,30 @@ impl Room {
     pub(super) fn used(&self) -> (u64, u64) {
         let used = lock(&self.used);
         (used.states, used.uploads)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn states_and_uploads_together_stay_within_the_limit_and_a_queue() {
+        let room = Room::new(4 * QUEUE);
+        // Uploads that are early take what nobody has.
+        while room.enter_upload(QUEUE / 4) {}
+        assert_eq!(room.used(), (0, 4 * QUEUE));
+        // What they left is a queue's worth, and no more.
+        let taken = (0..100).filter(|_| room.enter_state(QUEUE / 4)).count();
+        assert_eq!((taken, room.used()), (4, (QUEUE, 4 * QUEUE)));
+        // As they go, states come.
+        for _ in 0..16 {
+            room.leave_upload(QUEUE / 4);
+        }
+        while room.enter_state(QUEUE / 4) {}
+        assert_eq!(room.used(), (4 * QUEUE, 0));
+        // Uploads have their queue whatever states take.
+        while room.enter_upload(QUEUE / 4) {}
+        assert_eq!(room.used(), (4 * QUEUE, QUEUE));
     }
 }
