@@ -10,6 +10,7 @@ Beside everything that ``formant`` takes:
 
 from __future__ import annotations
 
+import gc
 import importlib
 import importlib.util
 import sys
@@ -154,6 +155,8 @@ def main(args: list[str] | None = None) -> int:
     except FormantError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
+    # What was imported stays; looking through it for garbage, again and again, takes time from training.
+    gc.freeze()
     code = _formant.cli(["formant", *rest], engine=engine)
     command = next((arg for arg in rest if not arg.startswith("-")), None)
     if {"-h", "--help"} & set(rest) and command in (None, "run", "reproduce"):

@@ -62,12 +62,42 @@ pub(crate) fn rows<'py>(
     PyArray1::from_slice(py, values).reshape([rows, columns])
 }
 
-/// What steps minimise. `batch` is how many samples the targets of a guided loss belong to.
+/// Arrays for vectors as long as models, which serve phase after phase: new memory of that size costs more than filling it.
+#[derive(Default)]
+pub(crate) struct Vectors {
+    kept: Vec<Py<PyArray1<f32>>>,
+    used: usize,
+}
+
+impl Vectors {
+    /// Whoever was told of the last objective is done with it.
+    pub(crate) fn again(&mut self) -> &mut Self {
+        self.used = 0;
+        self
+    }
+
+    fn of<'py>(&mut self, py: Python<'py>, values: &[f32]) -> PyResult<Bound<'py, PyArray1<f32>>> {
+        let nth = self.used;
+        self.used += 1;
+        if let Some(kept) = self.kept.get(nth).map(|kept| kept.bind(py))
+            && kept.len()? == values.len()
+        {
+            kept.try_readwrite()?.as_slice_mut()?.copy_from_slice(values);
+            return Ok(kept.clone());
+        }
+        let made = PyArray1::from_slice(py, values);
+        self.kept.truncate(nth);
+        self.kept.push(made.clone().unbind());
+        Ok(made)
+    }
+}
+
+/// What steps minimise.
 pub(crate) fn objective<'py>(
     py: Python<'py>,
     of: &Objective<'_>,
-    classes: usize,
-    features: usize,
+    (classes, features): (usize, usize),
+    vectors: &mut Vectors,
 ) -> PyResult<Bound<'py, PyDict>> {
     let loss = PyDict::new(py);
     match of.loss {
@@ -95,23 +125,28 @@ pub(crate) fn objective<'py>(
             Weight::Share(share) => by.set_item("share", share)?,
         }
         told.set_item("weight", by)?;
-        told.set_item("term", term(py, what, features)?)?;
+        told.set_item("term", term(py, what, features, vectors)?)?;
         terms.append(told)?;
     }
     told.set_item("terms", terms)?;
     Ok(told)
 }
 
-fn term<'py>(py: Python<'py>, of: &Term<'_>, columns: usize) -> PyResult<Bound<'py, PyDict>> {
+fn term<'py>(
+    py: Python<'py>,
+    of: &Term<'_>,
+    columns: usize,
+    vectors: &mut Vectors,
+) -> PyResult<Bound<'py, PyDict>> {
     let told = PyDict::new(py);
     match *of {
         Term::Proximal { anchor } => {
             told.set_item("name", "proximal")?;
-            told.set_item("anchor", PyArray1::from_slice(py, anchor))?;
+            told.set_item("anchor", vectors.of(py, anchor)?)?;
         }
         Term::Linear { direction } => {
             told.set_item("name", "linear")?;
-            told.set_item("direction", PyArray1::from_slice(py, direction))?;
+            told.set_item("direction", vectors.of(py, direction)?)?;
         }
         Term::Head { features, labels: of } => {
             told.set_item("name", "head")?;
@@ -148,7 +183,7 @@ fn term<'py>(py: Python<'py>, of: &Term<'_>, columns: usize) -> PyResult<Bound<'
             told.set_item("part", part(of))?;
             told.set_item("every", every.get())?;
             told.set_item("align", align)?;
-            told.set_item("teacher", PyArray1::from_slice(py, teacher))?;
+            told.set_item("teacher", vectors.of(py, teacher)?)?;
         }
     }
     Ok(told)

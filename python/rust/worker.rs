@@ -3,7 +3,7 @@
 use crate::data::indices;
 use crate::engine::{Foreign, SCORED, Shared, failed, sample_major};
 use crate::error::raise;
-use crate::objective::{descent, labels, objective};
+use crate::objective::{Vectors, descent, labels, objective};
 use formant_numerics::{
     Descent, Detail, Meter, Model, NumericsError, Objective, Output, Phase, Pulse, Samples,
     Selection, Shape, Tally, Worker,
@@ -19,6 +19,10 @@ const AHEAD: usize = 64;
 /// A thread's place at an engine in Python.
 pub(crate) struct PyWorker {
     object: Option<Py<PyAny>>,
+    /// The two arrays in which models are handed over.
+    arrays: Option<[Py<PyArray1<f32>>; 2]>,
+    /// Others of terms.
+    vectors: Vectors,
     /// What went wrong where nothing could be said.
     fault: Option<String>,
     network: Arc<Foreign>,
@@ -33,14 +37,17 @@ pub(crate) struct PyWorker {
 /// A model in two arrays, and back.
 struct Lent<'py>(Bound<'py, PyArray1<f32>>, Bound<'py, PyArray1<f32>>);
 
-impl<'py> Lent<'py> {
-    fn of(py: Python<'py>, model: &Model) -> Self {
-        Self(PyArray1::from_slice(py, &model.parameters), PyArray1::from_slice(py, &model.buffers))
+impl Lent<'_> {
+    fn fill(&self, model: &Model) -> PyResult<()> {
+        for (array, values) in [(&self.0, &model.parameters), (&self.1, &model.buffers)] {
+            array.try_readwrite()?.as_slice_mut()?.copy_from_slice(values);
+        }
+        Ok(())
     }
 
     fn copy_to(&self, model: &mut Model) -> PyResult<()> {
-        model.parameters.copy_from_slice(self.0.readonly().as_slice()?);
-        model.buffers.copy_from_slice(self.1.readonly().as_slice()?);
+        model.parameters.copy_from_slice(self.0.try_readonly()?.as_slice()?);
+        model.buffers.copy_from_slice(self.1.try_readonly()?.as_slice()?);
         Ok(())
     }
 }
@@ -58,6 +65,8 @@ impl PyWorker {
         };
         Self {
             object,
+            arrays: None,
+            vectors: Vectors::default(),
             fault,
             network,
             shared,
@@ -101,14 +110,42 @@ impl PyWorker {
         done.is_ok()
     }
 
+    /// A model in the arrays that the worker has for it.
+    fn lend<'py>(&mut self, object: &Bound<'py, PyAny>, model: &Model) -> PyResult<Lent<'py>> {
+        let lent = self.arrays(object, model)?;
+        lent.fill(model)?;
+        Ok(lent)
+    }
+
+    /// The arrays themselves, which may be where another process sees them.
+    fn arrays<'py>(&mut self, object: &Bound<'py, PyAny>, model: &Model) -> PyResult<Lent<'py>> {
+        let py = object.py();
+        let [w, b] = match &self.arrays {
+            Some(arrays) => arrays,
+            None => {
+                let (w, b): (Bound<'py, PyArray1<f32>>, Bound<'py, PyArray1<f32>>) =
+                    object.call_method0("arrays")?.extract()?;
+                if (w.len()?, b.len()?) != (model.parameters.len(), model.buffers.len()) {
+                    return Err(raise(
+                        py,
+                        "arrays() gave arrays of another length than models have",
+                    ));
+                }
+                self.arrays.insert([w.unbind(), b.unbind()])
+            }
+        };
+        Ok(Lent(w.bind(py).clone(), b.bind(py).clone()))
+    }
+
     fn told<'py>(
-        &self,
+        &mut self,
         py: Python<'py>,
         by: &Descent,
         of: &Objective<'_>,
     ) -> PyResult<(Bound<'py, PyDict>, Bound<'py, PyDict>)> {
         let Foreign { classes, features, .. } = *self.network;
-        Ok((descent(py, by)?, objective(py, of, classes, features)?))
+        let vectors = self.vectors.again();
+        Ok((descent(py, by)?, objective(py, of, (classes, features), vectors)?))
     }
 
     /// Several steps of a phase.
@@ -223,7 +260,7 @@ impl Worker for PyWorker {
         of: &Objective<'_>,
     ) -> Result<f64, NumericsError> {
         let (value, terms): (f64, Option<f64>) = self.with(|worker, py, object| {
-            let lent = Lent::of(py, model);
+            let lent = worker.lend(object, model)?;
             let (by, of) = worker.told(py, &by, of)?;
             let found = object.call_method1("step", (&lent.0, &lent.1, by, of))?.extract()?;
             lent.copy_to(model)?;
@@ -240,8 +277,8 @@ impl Worker for PyWorker {
     fn look(&mut self, model: &Model) -> (Output<'_>, &[u32]) {
         let Foreign { classes, features, .. } = *self.network;
         let n = self.labels.len();
-        let seen = self.try_with(|worker, py, object| {
-            let Lent(w, b) = Lent::of(py, model);
+        let seen = self.try_with(|worker, _, object| {
+            let Lent(w, b) = worker.lend(object, model)?;
             let (z, logits): (PyReadonlyArray2<'_, f32>, PyReadonlyArray2<'_, f32>) =
                 object.call_method1("look", (w, b))?.extract()?;
             worker.features = z.as_slice()?.to_vec();
@@ -281,7 +318,7 @@ impl Worker for PyWorker {
             samples.gather_labels(chunk, &mut self.labels);
             let classes = self.network.classes;
             let scored = self.try_with(|worker, py, object| {
-                let Lent(w, b) = Lent::of(py, model);
+                let Lent(w, b) = worker.lend(object, model)?;
                 let key = worker.shared.key(py, samples)?;
                 let found = object.call_method1("score", (w, b, key, indices(py, chunk)))?;
                 let logits: PyReadonlyArray2<'_, f32> = found.extract()?;
@@ -307,7 +344,7 @@ impl Worker for PyWorker {
     ) -> Result<Meter, NumericsError> {
         self.begin();
         self.with(|worker, py, object| {
-            let Lent(w, b) = Lent::of(py, model);
+            let Lent(w, b) = worker.lend(object, model)?;
             let (by, of) = worker.told(py, &phase.descent, &phase.objective)?;
             object.call_method1("phase_begin", (w, b, by, of)).map(drop)
         })?;
@@ -340,8 +377,8 @@ impl Worker for PyWorker {
                 self.count(batch.labels.len(), value, terms, &mut meter)?;
             }
         }
-        self.with(|_, py, object| {
-            let lent = Lent::of(py, model);
+        self.with(|worker, _, object| {
+            let lent = worker.arrays(object, model)?;
             object.call_method1("phase_end", (&lent.0, &lent.1))?;
             lent.copy_to(model)
         })?;

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import io
 import os
 import pickle
@@ -77,6 +78,8 @@ def main(talk: int, parent: int, blocks: dict[str, int], recipe_size: int, batch
     except BaseException as error:
         pipe.send_bytes(_fault(error))
         return
+    # PyTorch's modules stay; looking through them for garbage, again and again, takes time from training.
+    gc.freeze()
     said = pickle.dumps((True, None))
     while True:
         try:

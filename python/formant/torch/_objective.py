@@ -77,6 +77,8 @@ class Term:
     every = 1
     in_place = False
     """Whether gradients lie in the same memory at every step."""
+    plain = False
+    """Whether parameters and gradients are in plain order, as models are, and not in the replica's own."""
 
     def evaluate(self, w: Tensor) -> tuple[Tensor, Tensor]:
         """The value, and the gradient by the parameters of the part. It may be changed until the next call."""
@@ -88,8 +90,8 @@ class Proximal(Term):
 
     in_place = True
 
-    def __init__(self, term: Mapping[str, Any], replica: Replica) -> None:
-        self.anchor = tensor(term["anchor"], replica.device)
+    def __init__(self, term: Mapping[str, Any], replica: Replica, nth: int) -> None:
+        self.anchor = replica.owned(tensor(term["anchor"], replica.device), nth)
         self.apart = replica.scratch("proximal")
         self.pieces = torch.split(self.apart, CHUNK)
 
@@ -103,8 +105,8 @@ class Linear(Term):
 
     in_place = True
 
-    def __init__(self, term: Mapping[str, Any], replica: Replica) -> None:
-        self.direction = tensor(term["direction"], replica.device)
+    def __init__(self, term: Mapping[str, Any], replica: Replica, nth: int) -> None:
+        self.direction = replica.owned(tensor(term["direction"], replica.device), nth)
 
     def evaluate(self, w: Tensor) -> tuple[Tensor, Tensor]:
         return dot(self.direction, w), self.direction
@@ -115,7 +117,7 @@ class Head(Term):
 
     part = "head"
 
-    def __init__(self, term: Mapping[str, Any], replica: Replica) -> None:
+    def __init__(self, term: Mapping[str, Any], replica: Replica, nth: int) -> None:
         plan = replica.plan
         self.features = tensor(term["features"], replica.device).reshape(-1, plan.features)
         self.labels = tensor(term["labels"], replica.device, torch.int64)
@@ -135,7 +137,9 @@ class Head(Term):
 class Spectral(Term):
     """``D(s(w) || s(teacher))``, on every k-th step of a phase and k times as strong."""
 
-    def __init__(self, term: Mapping[str, Any], replica: Replica) -> None:
+    plain = True
+
+    def __init__(self, term: Mapping[str, Any], replica: Replica, nth: int) -> None:
         self.part, self.every = str(term.get("part", "all")), int(term.get("every", 1))
         self.divergence = Divergence(term, replica.plan, tensor(term["teacher"], replica.device))
 
@@ -152,11 +156,11 @@ TERMS: dict[str, Any] = {"proximal": Proximal, "linear": Linear, "head": Head, "
 class Weighted:
     """A term and how much it counts: a factor, or a share of the pull of the loss."""
 
-    def __init__(self, weight: Mapping[str, float], term: Mapping[str, Any], replica: Replica) -> None:
+    def __init__(self, weight: Mapping[str, float], term: Mapping[str, Any], replica: Replica, nth: int) -> None:
         name = str(term["name"])
         if name not in TERMS:
             raise FormantError(f"the PyTorch engine has no term {name!r}", hint=f"there are {', '.join(TERMS)}")
-        self.term: Term = TERMS[name](term, replica)
+        self.term: Term = TERMS[name](term, replica, nth)
         self.factor = weight.get("factor")
         self.share = weight.get("share")
         # Norms of the loss's gradient and of the term's own, summed over the steps on which it acts.
@@ -167,7 +171,7 @@ class Weighted:
     def add(
         self, w: Tensor, part: str, gradient: list[Tensor], of_loss: Tensor | None, replica: Replica
     ) -> Tensor:
-        """Adds the weighted gradient where it is trained, and gives the weighted value."""
+        """Adds the weighted gradient where it is trained, and gives the weighted value; parameters are in the term's order."""
         value, pull = self.term.evaluate(w)
         common = part if self.term.part == "all" else self.term.part
         is_felt = part in ("all", common)
@@ -188,7 +192,7 @@ class Weighted:
             into = gradient[start : start + inside.stop - inside.start]
             views = self._views.get(common)
             if views is None:
-                views = replica.split(pull[replica.within(self.term.part, common)], common)
+                views = replica.split(pull[replica.within(self.term.part, common)], common, self.term.plain)
                 if self.term.in_place and self.share is None:
                     self._views[common] = views
             torch._foreach_add_(into, views, alpha=1.0 if self.share is not None else float(factor))
@@ -204,7 +208,8 @@ class Objective:
         self.loss = Loss(objective, replica.device)
         given = [(t["weight"], t["term"]) for t in objective.get("terms") or ()]
         # A term of weight 0 is left out.
-        self.terms = [Weighted(w, t, replica) for w, t in given if w.get("factor", w.get("share")) != 0.0]
+        pulling = [(w, t) for w, t in given if w.get("factor", w.get("share")) != 0.0]
+        self.terms = [Weighted(w, t, replica, nth) for nth, (w, t) in enumerate(pulling)]
         self._shared = any(term.share is not None for term in self.terms)
 
     def rest(self) -> None:
@@ -216,6 +221,7 @@ class Objective:
     def add(self, steps: int, part: str, gradient: list[Tensor]) -> list[Tensor]:
         """Adds the gradients of all terms, and gives what each has added to the value."""
         w = self.replica.w
+        plain = self.replica.plain() if any(term.term.plain for term in self.terms) else w
         of_loss: Tensor | None = None
         if self._shared:
             of_loss = wide(square(gradient).sqrt())
@@ -224,5 +230,5 @@ class Objective:
             if steps % term.term.every:
                 added.append(torch.zeros((), device=w.device))
             else:
-                added.append(term.add(w, part, gradient, of_loss, self.replica))
+                added.append(term.add(plain if term.term.plain else w, part, gradient, of_loss, self.replica))
         return added

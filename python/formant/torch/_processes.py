@@ -215,6 +215,10 @@ class Remote:
         """Ends the process, whatever it does."""
         self._end()
 
+    def arrays(self) -> tuple[Floats, Floats]:
+        """The process's own. What is written there between ``phase_begin`` and ``phase_run`` is what the phase begins with."""
+        return self._w, self._b
+
     def begin(self) -> None:
         """As a worker's."""
         self._queue, self._left = [Call("begin")], False
@@ -283,12 +287,14 @@ class Remote:
             # Its model must be read before another one takes its place.
             self._send("phase_begin")
         self._left = False
-        np.copyto(self._w, w)
-        np.copyto(self._b, b)
+        if w is not self._w:
+            np.copyto(self._w, w)
+            np.copyto(self._b, b)
 
     def _leave(self, w: Floats, b: Floats) -> None:
-        np.copyto(w, self._w)
-        np.copyto(b, self._b)
+        if w is not self._w:
+            np.copyto(w, self._w)
+            np.copyto(b, self._b)
 
     def _call(self, name: str, *args: Any, keyed: bool = False, block: str | None = None) -> Call:
         brought = None

@@ -1,4 +1,9 @@
-"""A worker's copy of the module, whose parameters and buffers are views into two flat vectors."""
+"""A worker's copy of the module, whose parameters and buffers are views into two flat vectors.
+
+Where batches have their channels last, so have the kernels of convolutions: PyTorch would bring each into that order at every
+pass, and its gradient back. The replica's flat vector is in an *own* order then; models, and what is Fourier-transformed, are
+in the *plain* one, PyTorch's.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +26,7 @@ DROPOUTS = (nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d)
 
 
 class Replica:
-    """One module on one device. Models come and go by two copies, ``w`` and ``b``."""
+    """One module on one device. Models come and go by :meth:`fill` and :meth:`read`."""
 
     def __init__(self, template: nn.Module, plan: Plan, settings: Settings, device: torch.device) -> None:
         self.plan, self.device = plan, device
@@ -29,15 +34,15 @@ class Replica:
         for parameter in self.module.parameters():
             parameter.requires_grad_(False)
         self.all = dict(self.module.named_parameters())
+        self._turned = plan.channels_last and device.type == "cpu"
         self.w = torch.zeros(plan.size, device=device)
         self.b = torch.zeros(plan.buffer_size, device=device)
         self.parameters: list[Tensor] = []
         self._scratch: dict[str, Tensor] = {}
-        own = dict(self.module.named_parameters())
-        for (name, _), view in zip(plan.parameters, self.views(self.w)):
-            view.copy_(own[name].data)
-            own[name].data = view
-            self.parameters.append(own[name])
+        for (name, _), view in zip(plan.parameters, self.split(self.w, "all")):
+            view.copy_(self.all[name].data)
+            self.all[name].data = view
+            self.parameters.append(self.all[name])
         at = 0
         for name, shape in plan.buffers:
             path, _, last = name.rpartition(".")
@@ -61,9 +66,44 @@ class Replica:
         self._features: list[Tensor] = []
         self._part = ""
 
-    def views(self, flat: Tensor) -> list[Tensor]:
-        """The tensors of a flat vector of all parameters."""
-        return self.split(flat, "all")
+    def fill(self, w: Tensor, b: Tensor) -> None:
+        """A model comes; it may be elsewhere."""
+        with torch.no_grad():
+            self._own_order(w, self.w)
+            self.b.copy_(b)
+
+    def read(self, w: Tensor, b: Tensor) -> None:
+        """The model goes; wherever the tensors are."""
+        self._plain_order(w)
+        b.copy_(self.b)
+
+    def owned(self, vector: Tensor, nth: int) -> Tensor:
+        """A vector of all parameters in plain order, in the replica's own; until the next n-th one."""
+        if not self._turned:
+            return vector
+        kept = self.scratch(f"vector {nth}")
+        self._own_order(vector, kept)
+        return kept
+
+    def plain(self) -> Tensor:
+        """The parameters in plain order, until this is asked again."""
+        if not self._turned:
+            return self.w
+        kept = self.scratch("plain")
+        self._plain_order(kept)
+        return kept
+
+    def _own_order(self, plain: Tensor, into: Tensor) -> None:
+        if self._turned:
+            torch._foreach_copy_(self.split(into, "all"), self.split(plain, "all", plain=True))
+        else:
+            into.copy_(plain)
+
+    def _plain_order(self, into: Tensor) -> None:
+        if self._turned:
+            torch._foreach_copy_(self.split(into, "all", plain=True), self.split(self.w, "all"))
+        else:
+            into.copy_(self.w)
 
     def own(self, part: str) -> tuple[slice, slice]:
         """A part of the parameters: of the flat vector, and of the list of tensors."""
@@ -79,10 +119,13 @@ class Replica:
         start, own = self.own(outer)[0].start, self.own(inner)[0]
         return slice(own.start - start, own.stop - start)
 
-    def split(self, flat: Tensor, part: str) -> list[Tensor]:
-        """The tensors of a flat vector of a part."""
+    def split(self, flat: Tensor, part: str, plain: bool = False) -> list[Tensor]:
+        """The tensors of a flat vector of a part, in the own order or the plain one."""
         shapes = [shape for _, shape in self.plan.parameters[self.own(part)[1]]]
-        return [piece.view(s) for piece, s in zip(torch.split(flat, [prod(s) for s in shapes]), shapes)]
+        pieces = torch.split(flat, [prod(s) for s in shapes])
+        if self._turned and not plain:
+            return [_turned(piece, s) if len(s) == 4 else piece.view(s) for piece, s in zip(pieces, shapes)]
+        return [piece.view(s) for piece, s in zip(pieces, shapes)]
 
     def scratch(self, name: str) -> Tensor:
         """Memory for a vector of all parameters, kept from phase to phase."""
@@ -146,6 +189,12 @@ class Replica:
         finally:
             hook.remove()
             self._features.clear()
+
+
+def _turned(piece: Tensor, shape: tuple[int, ...]) -> Tensor:
+    """A kernel whose memory has its channels last."""
+    outputs, inputs, height, width = shape
+    return piece.view(outputs, height, width, inputs).permute(0, 3, 1, 2)
 
 
 def _draw_from(generator: torch.Generator, module: nn.Module) -> bool:

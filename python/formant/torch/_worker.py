@@ -49,6 +49,10 @@ class Worker:
         self._norms: list[Any] = []
         self._seed = 0
 
+    def arrays(self) -> tuple[Floats, Floats]:
+        """Where whoever asks puts models for the other methods, so that they are handed over without new memory."""
+        return np.zeros(self._engine.plan.size, np.float32), np.zeros(self._engine.plan.buffer_size, np.float32)
+
     # What a method does by hand.
 
     def begin(self) -> None:
@@ -170,8 +174,6 @@ class Worker:
         for batch in batches:
             if replica.drops:
                 replica.generator.manual_seed((self._seed << 32) ^ (batch.mark + 0x9E3779B1 * optimiser.steps))
-            for parameter in trained:
-                parameter.grad = None
             with replica.suited(len(batch.x)):
                 logits = replica.logits(batch.x)
                 if batch.share is None or batch.partners is None:
@@ -183,6 +185,10 @@ class Worker:
             added = objective.add(optimiser.steps, part, gradient) if objective.terms else []
             optimiser.step(descent, gradient)
             values.append([loss.detach(), *added])
+            # Freed here, or the next step would find no room in the cache's lines that these have.
+            del gradient
+            for parameter in trained:
+                parameter.grad = None
         return values
 
     def _given(self, x: Floats, y: Any, share: float | None, partners: Any) -> Batch:
@@ -212,15 +218,12 @@ class Worker:
     def _enter(self, w: Floats, b: Floats) -> None:
         """The model goes to the device."""
         refuse_model(self._engine.plan, w, b)
-        with torch.no_grad():
-            self._replica.w.copy_(tensor(w, torch.device("cpu")))
-            self._replica.b.copy_(tensor(b, torch.device("cpu")))
+        self._replica.fill(tensor(w, torch.device("cpu")), tensor(b, torch.device("cpu")))
 
     def _leave(self, w: Floats, b: Floats) -> None:
         """The model comes back, into the arrays that it came from."""
         refuse_changes(self._replica.module, self._replica.all, self._replica.memory)
-        torch.from_numpy(w).copy_(self._replica.w)
-        torch.from_numpy(b).copy_(self._replica.b)
+        self._replica.read(torch.from_numpy(w), torch.from_numpy(b))
 
     @contextmanager
     def _visiting(self, w: Floats, b: Floats) -> Iterator[None]:
