@@ -28,7 +28,7 @@ In Python also:
       --with FILE.py             methods of your own: subclasses of formant.Method (repeatable)
       --engine formant|torch     who computes networks, for run and reproduce
       --device DEVICE            where PyTorch computes, such as cuda (repeatable)
-      --processes                a process for each of PyTorch's workers, on CPUs: seconds to start, then faster"""
+      --processes                a process for each of PyTorch's workers, on CPUs: seconds to start, no GIL between them"""
 
 _OWN = ("--with", "--engine", "--device", "--processes")
 _FLAGS = ("--processes",)

@@ -45,6 +45,10 @@ impl Lent<'_> {
         Ok(())
     }
 
+    fn fits(&self, model: &Model) -> PyResult<bool> {
+        Ok((self.0.len()?, self.1.len()?) == (model.parameters.len(), model.buffers.len()))
+    }
+
     fn copy_to(&self, model: &mut Model) -> PyResult<()> {
         model.parameters.copy_from_slice(self.0.try_readonly()?.as_slice()?);
         model.buffers.copy_from_slice(self.1.try_readonly()?.as_slice()?);
@@ -117,24 +121,27 @@ impl PyWorker {
         Ok(lent)
     }
 
-    /// The arrays themselves, which may be where another process sees them.
+    /// The arrays themselves: the worker's own, which may be where another process sees them, or new ones.
     fn arrays<'py>(&mut self, object: &Bound<'py, PyAny>, model: &Model) -> PyResult<Lent<'py>> {
         let py = object.py();
-        let [w, b] = match &self.arrays {
-            Some(arrays) => arrays,
-            None => {
-                let (w, b): (Bound<'py, PyArray1<f32>>, Bound<'py, PyArray1<f32>>) =
-                    object.call_method0("arrays")?.extract()?;
-                if (w.len()?, b.len()?) != (model.parameters.len(), model.buffers.len()) {
-                    return Err(raise(
-                        py,
-                        "arrays() gave arrays of another length than models have",
-                    ));
-                }
-                self.arrays.insert([w.unbind(), b.unbind()])
+        if let Some([w, b]) = &self.arrays {
+            let lent = Lent(w.bind(py).clone(), b.bind(py).clone());
+            if lent.fits(model)? {
+                return Ok(lent);
             }
+        }
+        let lent = if object.hasattr("arrays")? {
+            let (w, b) = object.call_method0("arrays")?.extract()?;
+            Lent(w, b)
+        } else {
+            let zeros = |length| PyArray1::zeros(py, length, false);
+            Lent(zeros(model.parameters.len()), zeros(model.buffers.len()))
         };
-        Ok(Lent(w.bind(py).clone(), b.bind(py).clone()))
+        if !lent.fits(model)? {
+            return Err(raise(py, "arrays() gave arrays of another length than models have"));
+        }
+        self.arrays = Some([lent.0.clone().unbind(), lent.1.clone().unbind()]);
+        Ok(lent)
     }
 
     fn told<'py>(

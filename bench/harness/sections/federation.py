@@ -43,6 +43,7 @@ every = {evaluate_every}
 [runtime]
 threads = {threads}
 memory = "{memory}"
+keep = "none"
 
 [[method]]
 name = "{method}"

@@ -34,10 +34,7 @@ fn init(args: &CertInitArgs) -> anyhow::Result<String> {
     let dir = &args.place.dir;
     let validity = Validity::days(args.days)?;
     let hosts = hosts(&args.names);
-    // Refused before an authority is made.
-    Authority::check_hosts(&hosts)?;
-    let mut authority = Authority::create(dir, validity, args.force)?;
-    let server = authority.issue_server(&hosts, validity)?;
+    let (authority, server) = Authority::create_with_server(dir, validity, args.force, &hosts)?;
     let mut text = String::new();
     writeln!(text, "made an authority, good until {}", day(authority.expires()))?;
     writeln!(text, "  {}", dir.join(file::AUTHORITY).display())?;

@@ -12,7 +12,7 @@
 //! Departures: none. Fine-tuning uses the personal phase's learning rate.
 
 use crate::fedbabu::{FINE_TUNING, Tuned};
-use crate::{Averaging, Degenerate, Entry, Local, MethodError, Newcomer};
+use crate::{Averaging, Degenerate, Entry, Hints, Local, MethodError, Moment, Newcomer};
 use formant_numerics::Model;
 use serde::Deserialize;
 use std::borrow::Cow;
@@ -53,5 +53,9 @@ impl Averaging for FedAvgFt {
 
     fn newcomer<'a>(&self, got: &'a Model) -> Newcomer<'a> {
         self.finetune.newcomer(got)
+    }
+
+    fn hints(&self, _at: Moment) -> Hints {
+        Hints { scoring: self.finetune_epochs, ..Hints::default() }
     }
 }

@@ -15,7 +15,9 @@
 //! Departures: the mean weighs by samples. Fine-tuning uses the personal phase's learning rate.
 
 use crate::schema::{Default, Key, Kind};
-use crate::{Averaging, Degenerate, Entry, Local, MethodError, Newcomer, Shared, Training};
+use crate::{
+    Averaging, Degenerate, Entry, Hints, Local, MethodError, Moment, Newcomer, Shared, Training,
+};
 use formant_numerics::{Model, Part};
 use serde::Deserialize;
 use std::borrow::Cow;
@@ -105,6 +107,10 @@ impl Averaging for FedBabu {
 
     fn newcomer<'a>(&self, got: &'a Model) -> Newcomer<'a> {
         self.finetune.newcomer(got)
+    }
+
+    fn hints(&self, _at: Moment) -> Hints {
+        Hints { scoring: self.finetune_epochs, ..Hints::default() }
     }
 }
 

@@ -203,6 +203,8 @@ pub struct Hints {
     pub shared: Passes,
     /// The same of the personal phase.
     pub personal: Passes,
+    /// The same of a copy that is fine-tuned when it is scored; epochs of the experiment do not count.
+    pub scoring: usize,
 }
 
 impl Default for Hints {
@@ -213,6 +215,7 @@ impl Default for Hints {
             is_plain: false,
             shared: Passes::EPOCHS,
             personal: Passes::EPOCHS,
+            scoring: 0,
         }
     }
 }
@@ -226,6 +229,7 @@ impl Hints {
             is_plain: false,
             shared: Passes::EPOCHS,
             personal: Passes::EPOCHS,
+            scoring: 0,
         }
     }
 }
@@ -247,7 +251,12 @@ impl Passes {
 
     /// Samples that go forward and backward at a client with so many.
     pub fn samples(self, held: usize, epochs: usize) -> usize {
-        held * (self.an_epoch * epochs + self.besides)
+        held * self.of(epochs)
+    }
+
+    /// How often each sample does.
+    pub fn of(self, epochs: usize) -> usize {
+        self.an_epoch.saturating_mul(epochs).saturating_add(self.besides)
     }
 }
 

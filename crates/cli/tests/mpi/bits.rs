@@ -23,9 +23,19 @@ fn two_three_and_eight_ranks_give_the_bits_of_one_process() {
         assert_eq!(clients.map(|rank| rank["clients"].as_u64().unwrap()).sum::<u64>(), 6);
     }
     // The tables are the same but for times.
-    let table = |folder: &str| terminal.succeed(&["report", folder, "--json"]).stdout;
-    let first = |text: String| text.lines().take(3).collect::<Vec<_>>().join("\n");
-    assert_eq!(first(table("of-3")), first(table("alone")));
+    let rows = |folder: &str| {
+        let text = terminal.succeed(&["report", folder, "--json"]).stdout;
+        let mut told: serde_json::Value = serde_json::from_str(&text).unwrap();
+        let rows = told["rows"].as_array_mut().unwrap();
+        for row in &mut *rows {
+            row.as_object_mut().unwrap().retain(|key, _| !key.contains("second"));
+        }
+        std::mem::take(rows)
+    };
+    assert!(
+        rows("alone").iter().all(|row| row["gm_best"].is_number() || row["pm_best"].is_number())
+    );
+    assert_eq!(rows("of-3"), rows("alone"));
 }
 
 #[test]

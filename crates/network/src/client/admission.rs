@@ -8,7 +8,7 @@ use crate::error::NetworkError;
 use formant_data::Dataset;
 use formant_experiment::{ExperimentError, OneMethod, Side};
 use formant_federation::Until;
-use formant_methods::Zoo;
+use formant_methods::{Moment, Zoo};
 use formant_runtime::Task;
 use formant_runtime::quantity::{bytes, count};
 use serde::Serialize;
@@ -212,7 +212,7 @@ impl Admission {
         let (shared, own) = (&task.method.shared.base, &task.method.personal.base);
         let is_personal = task.rules.personal.exists;
         asked.parameters = header.parameters as u64;
-        asked.epochs = shared.epochs.max(if is_personal { own.epochs } else { 0 }) as u64;
+        asked.epochs = most_passes(&task);
         self.policy.check_plan(&asked)?;
         let bound = Bound::of(&task, &experiment.network.name)?;
         let traffic = traffic(terms, &bound, asked.rounds);
@@ -271,6 +271,20 @@ impl Admission {
         };
         Err(NetworkError::Unapproved { proposal: Box::new(proposal) })
     }
+}
+
+/// How often a phase, or the scoring of a copy that is fine-tuned first, goes over this client's samples at most: epochs, and
+/// what a method repeats or adds.
+fn most_passes(task: &Task) -> u64 {
+    let rounds = task.rules.rounds as usize;
+    let of_round = |round| {
+        let hints = task.method.method.hints(Moment { round, rounds });
+        let own = task.method.personal.base.epochs;
+        let personal = if hints.personal_phase { hints.personal.of(own) } else { 0 };
+        hints.shared.of(task.method.shared.base.epochs).max(personal).max(hints.scoring)
+    };
+    // What changes with rounds, such as a warm-up, has begun or ended by the last one.
+    of_round(1).max(of_round(rounds)) as u64
 }
 
 /// An experiment that cannot be run here, whoever wants it.

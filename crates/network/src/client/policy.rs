@@ -55,7 +55,7 @@ pub const POLICY: &[Key] = &[
         "min_batch",
         whole(1),
         Preset::Integer(4),
-        "fewest samples of a step: a step over one sample tells of that one alone",
+        "fewest samples of a step, but for what is left at the end of an epoch: a step over one sample tells of that one alone",
     ),
     key(
         "max_batch_share",
@@ -63,7 +63,12 @@ pub const POLICY: &[Key] = &[
         Preset::Number(0.5),
         "largest share of this client's samples in one step, so that an epoch is not one step in disguise",
     ),
-    key("max_epochs", whole(1), Preset::Integer(100), "most epochs of a phase, shared or personal"),
+    key(
+        "max_epochs",
+        whole(1),
+        Preset::Integer(100),
+        "most passes over the samples in a phase, or before a model is scored: epochs, and what a method repeats or adds",
+    ),
     key("max_rounds", whole(1), Preset::Integer(2_000), "most rounds of a run"),
     key(
         "max_message",

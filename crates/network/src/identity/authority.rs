@@ -1,11 +1,11 @@
 //! The authority: it makes certificates and takes them back.
 
 use super::certificate::parse;
-use super::change;
+use super::change::{self, Part};
 use super::files::{self, Access};
 use super::ledger::{Entry, Kind, Ledger, Standing};
 use super::validity::date;
-use super::{IdentityError, Serial, Validity, file, issuer, names};
+use super::{IdentityError, Serial, Validity, file, issuer, names, revocations};
 use jiff::Timestamp;
 use rcgen::{
     BasicConstraints, Certificate, CertificateParams, CertificateRevocationListParams, DnType,
@@ -71,22 +71,48 @@ impl Authority {
     /// Makes a new authority in a folder. One that is there already is replaced only if `replace`
     /// says so: nobody trusts its certificates any longer.
     pub fn create(dir: &Path, validity: Validity, replace: bool) -> Result<Self, IdentityError> {
+        let authority = Self::made(dir, validity, replace)?;
+        authority.install(&[])?;
+        Ok(authority)
+    }
+
+    /// The same with a certificate for the server: whoever replaces an authority and is interrupted has all of the
+    /// old one or all of the new one, and never a server that its own authority does not know.
+    pub fn create_with_server(
+        dir: &Path,
+        validity: Validity,
+        replace: bool,
+        hosts: &[impl AsRef<str>],
+    ) -> Result<(Self, IssuedServer), IdentityError> {
+        // Refused before anything is made.
+        alternatives(hosts)?;
+        let mut authority = Self::made(dir, validity, replace)?;
+        let (entry, leaf, key) = authority.sign_server(hosts, validity)?;
+        authority.ledger.put(entry.clone());
+        authority.install(&[
+            (file::SERVER_KEY.into(), &key, Access::Secret),
+            (file::SERVER.into(), &leaf, Access::Public),
+        ])?;
+        let issued = authority.server_files(entry);
+        Ok((authority, issued))
+    }
+
+    /// A new one, of which nothing is written.
+    fn made(dir: &Path, validity: Validity, replace: bool) -> Result<Self, IdentityError> {
         files::create_folder(dir)?;
         let lock = files::lock(dir)?;
         if !replace {
             check_unused(dir)?;
         }
         let (issuer, certificate) = Self::generate(validity)?;
-        let authority = Self {
+        Ok(Self {
             dir: dir.into(),
             issuer,
             certificate,
             expires: validity.until(),
             ledger: Ledger::new(dir),
             _lock: lock,
-        };
-        authority.install()?;
-        Ok(authority)
+        })
     }
 
     /// A new key and its certificate.
@@ -104,19 +130,17 @@ impl Authority {
         Ok((Issuer::new(params, key), certificate))
     }
 
-    /// Replaces everything that goes with the authority's key, all or nothing.
-    fn install(&self) -> Result<(), IdentityError> {
+    /// Replaces everything that goes with the authority's key, and what is made with it, all or nothing.
+    fn install(&self, beside: &[Part<'_>]) -> Result<(), IdentityError> {
         let key = self.issuer.key().serialize_pem();
         let (ledger, revoked) = (self.ledger.text()?, self.revocations()?);
-        change::make(
-            &self.dir,
-            &[
-                (file::AUTHORITY_KEY.into(), &key, Access::Secret),
-                (file::AUTHORITY.into(), &self.certificate, Access::Public),
-                (file::LEDGER.into(), &ledger, Access::Public),
-                (file::REVOKED.into(), &revoked, Access::Public),
-            ],
-        )
+        let own: [Part<'_>; 4] = [
+            (file::AUTHORITY_KEY.into(), &key, Access::Secret),
+            (file::AUTHORITY.into(), &self.certificate, Access::Public),
+            (file::LEDGER.into(), &ledger, Access::Public),
+            (file::REVOKED.into(), &revoked, Access::Public),
+        ];
+        change::make(&self.dir, &[&own, beside].concat())
     }
 
     /// Makes a new authority beside the one that is here: the new one signs from now on, and both are
@@ -125,7 +149,7 @@ impl Authority {
         let (issuer, certificate) = Self::generate(validity)?;
         self.certificate = certificate + &self.certificate;
         (self.issuer, self.expires) = (issuer, validity.until());
-        self.install()
+        self.install(&[])
     }
 
     /// Trusts only the newest authority from now on. Says how many others there were.
@@ -136,7 +160,7 @@ impl Authority {
             self.certificate.truncate(end + END.len());
             self.certificate.push('\n');
         }
-        self.install()?;
+        self.install(&[])?;
         Ok(all.saturating_sub(1))
     }
 
@@ -164,11 +188,6 @@ impl Authority {
         Ok(Self { dir: dir.into(), issuer, certificate, expires, ledger, _lock: lock })
     }
 
-    /// An error unless a server's certificate can be made for these hosts.
-    pub fn check_hosts(hosts: &[impl AsRef<str>]) -> Result<(), IdentityError> {
-        alternatives(hosts).map(drop)
-    }
-
     /// When the authority ends, and with it all of its certificates.
     pub fn expires(&self) -> Timestamp {
         self.expires
@@ -185,26 +204,36 @@ impl Authority {
         hosts: &[impl AsRef<str>],
         validity: Validity,
     ) -> Result<IssuedServer, IdentityError> {
-        let alternatives = alternatives(hosts)?;
-        let mut listed: Vec<&str> = hosts.iter().map(AsRef::as_ref).collect();
-        listed.dedup();
-        let (leaf, key) = self.sign(
-            "formant server",
-            alternatives,
-            (ExtendedKeyUsagePurpose::ServerAuth, validity),
-        )?;
-        let entry = self.note(Kind::Server, listed.join(" "), &leaf)?;
-        let certificate = self.dir.join(file::SERVER);
-        let key_path = self.dir.join(file::SERVER_KEY);
+        let (entry, leaf, key) = self.sign_server(hosts, validity)?;
+        self.ledger.add(entry.clone())?;
         change::make(
             &self.dir,
             &[
                 (file::SERVER_KEY.into(), &key, Access::Secret),
-                (file::SERVER.into(), &leaf.pem(), Access::Public),
+                (file::SERVER.into(), &leaf, Access::Public),
             ],
         )?;
         self.sign_revocations()?;
-        Ok(IssuedServer { entry, certificate, key: key_path })
+        Ok(self.server_files(entry))
+    }
+
+    /// A server's certificate and its key, and what the list says of it.
+    fn sign_server(
+        &self,
+        hosts: &[impl AsRef<str>],
+        validity: Validity,
+    ) -> Result<(Entry, String, String), IdentityError> {
+        let alternatives = alternatives(hosts)?;
+        let mut listed: Vec<&str> = hosts.iter().map(AsRef::as_ref).collect();
+        listed.dedup();
+        let purpose = (ExtendedKeyUsagePurpose::ServerAuth, validity);
+        let (leaf, key) = self.sign("formant server", alternatives, purpose)?;
+        Ok((entry(Kind::Server, listed.join(" "), &leaf)?, leaf.pem(), key))
+    }
+
+    fn server_files(&self, entry: Entry) -> IssuedServer {
+        let (certificate, key) = (self.dir.join(file::SERVER), self.dir.join(file::SERVER_KEY));
+        IssuedServer { entry, certificate, key }
     }
 
     /// Makes a client's certificate. One that is still good is not replaced: it would stay good,
@@ -353,9 +382,7 @@ impl Authority {
         name: String,
         certificate: &Certificate,
     ) -> Result<Entry, IdentityError> {
-        let serial = Serial::of(certificate.der())?;
-        let expires = expiry(certificate.der()).map_err(signing)?;
-        let entry = Entry { kind, name, serial, expires, revoked: None };
+        let entry = entry(kind, name, certificate)?;
         self.ledger.add(entry.clone())?;
         Ok(entry)
     }
@@ -363,6 +390,14 @@ impl Authority {
     /// Writes the list of revoked certificates for the server.
     fn sign_revocations(&self) -> Result<(), IdentityError> {
         files::write(&self.dir.join(file::REVOKED), &self.revocations()?, Access::Public)
+    }
+
+    /// A number above that of the list that is there, also if the clock went back meanwhile: servers refuse a list with a
+    /// smaller one than they have seen.
+    fn next_number(&self, now: Timestamp) -> u64 {
+        let there = revocations::number_at(&self.dir.join(file::REVOKED));
+        let clock = now.as_millisecond().unsigned_abs();
+        there.map_or(clock, |number| clock.max(number.saturating_add(1)))
     }
 
     /// The list of revoked certificates, signed.
@@ -382,13 +417,19 @@ impl Authority {
         let list = CertificateRevocationListParams {
             this_update: date(now)?,
             next_update: date(self.expires)?,
-            crl_number: SerialNumber::from(now.as_millisecond().unsigned_abs()),
+            crl_number: SerialNumber::from(self.next_number(now)),
             issuing_distribution_point: None,
             revoked_certs,
             key_identifier_method: KeyIdMethod::Sha256,
         };
         list.signed_by(&self.issuer).and_then(|list| list.pem()).map_err(signing)
     }
+}
+
+fn entry(kind: Kind, name: String, certificate: &Certificate) -> Result<Entry, IdentityError> {
+    let serial = Serial::of(certificate.der())?;
+    let expires = expiry(certificate.der()).map_err(signing)?;
+    Ok(Entry { kind, name, serial, expires, revoked: None })
 }
 
 impl ClientFiles {
@@ -447,4 +488,45 @@ fn signing(error: impl std::fmt::Display) -> IdentityError {
 /// The end of a certificate, or what is wrong with it.
 fn expiry(certificate: &CertificateDer<'_>) -> Result<Timestamp, String> {
     parse(certificate).map(|certificate| certificate.not_after)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::identity::ServerIdentity;
+
+    #[test]
+    fn numbers_of_lists_rise_whatever_the_clock_does() {
+        let dir = tempfile::tempdir().unwrap();
+        let authority = Authority::create(dir.path(), Validity::days(10).unwrap(), false).unwrap();
+        let number = || revocations::number_at(&dir.path().join(file::REVOKED)).unwrap();
+        let mut before = number();
+        // More often than there are milliseconds.
+        for _ in 0..20 {
+            authority.sign_revocations().unwrap();
+            assert!(number() > before);
+            before = number();
+        }
+        let past = Timestamp::from_second(1).unwrap();
+        assert_eq!(authority.next_number(past), before + 1);
+        assert_eq!(revocations::number_at(&dir.path().join("nothing")), None);
+    }
+
+    #[test]
+    fn an_authority_and_its_server_are_replaced_together() {
+        let dir = tempfile::tempdir().unwrap();
+        let (days, hosts) = (Validity::days(10).unwrap(), ["localhost"]);
+        drop(Authority::create_with_server(dir.path(), days, false, &hosts).unwrap());
+        let text = |name| std::fs::read_to_string(dir.path().join(name)).unwrap();
+        let before = [text(file::AUTHORITY), text(file::SERVER)];
+        // Hosts that cannot be certified leave what is there.
+        assert!(Authority::create_with_server(dir.path(), days, true, &["a b"]).is_err());
+        assert_eq!([text(file::AUTHORITY), text(file::SERVER)], before);
+        let (made, server) = Authority::create_with_server(dir.path(), days, true, &hosts).unwrap();
+        assert_eq!(made.list(), [server.entry]);
+        assert_ne!(text(file::AUTHORITY), before[0]);
+        ServerIdentity::read(dir.path()).unwrap();
+        drop(made);
+        assert_eq!(Authority::open(dir.path()).unwrap().list().len(), 1);
+    }
 }

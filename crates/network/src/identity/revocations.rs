@@ -194,6 +194,18 @@ impl Stamp {
     }
 }
 
+/// The number of a list, whoever has signed it; none if there is no list, or none that can be read, or a number that no
+/// authority of this program gives.
+pub(super) fn number_at(path: &Path) -> Option<u64> {
+    let text = fs::read(path).ok()?;
+    let der = CertificateRevocationListDer::from_pem_slice(&text).ok()?;
+    let number = Revoked::read(&der)?.number;
+    let digits: Vec<u8> = number.iter().copied().skip_while(|byte| *byte == 0).collect();
+    let mut bytes = [0; 8];
+    bytes.get_mut(8usize.checked_sub(digits.len())?..)?.copy_from_slice(&digits);
+    Some(u64::from_be_bytes(bytes))
+}
+
 /// The serial numbers in a list that the authority has signed, or what is wrong with it.
 fn list(text: &[u8], authorities: &[CertificateDer<'_>]) -> Result<List, String> {
     let der = CertificateRevocationListDer::from_pem_slice(text)

@@ -124,9 +124,11 @@ impl Federation for Hostile {
 const MODEST: &str =
     "network = { name = \"mlp\", hidden = [8] }\ntrain = { batch = 10, epochs = 2 }";
 
+/// Of a method by its name, and its settings behind a comma.
 fn experiment(method: &str, more: &str) -> OneMethod {
+    let (name, settings) = method.split_once(", ").unwrap_or((method, ""));
     let text = format!(
-        "rounds = 3\n{more}\n[data]\nsource = \"mnist-small\"\nclients = 2\nsamples = 200\n[[method]]\nname = \"{method}\"\n"
+        "rounds = 3\n{more}\n[data]\nsource = \"mnist-small\"\nclients = 2\nsamples = 200\n[[method]]\nname = \"{name}\"\n{settings}\n"
     );
     ServerSettings::parse(&text.parse().unwrap(), &Zoo::standard()).unwrap().0
 }
@@ -283,6 +285,9 @@ async fn what_goes_beyond_the_rules_is_refused_with_the_rules_name() {
         ("fedavg", "network = { name = \"mlp\", hidden = [70000] }", "policy.max_parameters"),
         ("fedavg", "train = { epochs = 101 }", "policy.max_epochs = 100"),
         ("ditto", "train = { personal_epochs = 9999 }", "policy.max_epochs = 100"),
+        ("pfedme, steps = 60", MODEST, "policy.max_epochs = 100"),
+        ("fedrep, head_epochs = 99", MODEST, "policy.max_epochs = 100"),
+        ("fedbabu, finetune_epochs = 101", MODEST, "policy.max_epochs = 100"),
         ("fedgen", MODEST, "policy.send_label_counts = false"),
         ("fedavg", "train = { batch = 1 }", "policy.min_batch = 4"),
         ("scd", "network = { name = \"cnn\" }\ntrain = { batch = 1 }", "policy.min_batch = 4"),
