@@ -193,7 +193,13 @@ impl<'c> Chosen<'c> {
                 let known: Vec<String> =
                     cells.iter().filter_map(|cell| cell.values.get(*key)).map(shown).collect();
                 if !known.iter().any(|known| same(value, known)) {
-                    let hint = format!("{key} has the values {}", known.join(", "));
+                    let each = known.iter().enumerate();
+                    let once: Vec<&str> =
+                        each.filter(|(i, v)| !known[..*i].contains(v)).map(|(_, v)| &**v).collect();
+                    let hint = format!(
+                        "{key} has the values {}; name several with several --only",
+                        once.join(", ")
+                    );
                     return Err(refuse(&format!("{key}={value}"), hint));
                 }
             }
