@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 from dataclasses import replace
 from typing import Any
 
@@ -66,3 +68,19 @@ def test_several_vectors_at_once_mean_what_they_mean_in_plain_order(part: str, r
     np.testing.assert_allclose(found[0], wanted[0], atol=3e-6)
     np.testing.assert_allclose(found[2], wanted[2], rtol=1e-5)
     np.testing.assert_allclose(found[3], wanted[3], rtol=1e-4)
+
+
+@pytest.mark.skipif(
+    not (os.environ.get("CXX") or any(shutil.which(name) for name in ("g++", "c++", "clang++"))),
+    reason="torch.compile needs a C++ compiler",
+)
+def test_a_compiled_network_takes_the_same_way() -> None:
+    plain, _, model = workers()
+    engine = ft.engine(compile=True).engine({"name": "lenet5"}, None, (3, 32, 32), 10)
+    draw = np.random.default_rng(3)
+    engine.put(0, draw.standard_normal((SAMPLES, 3, 32, 32)).astype(np.float32), draw.integers(0, 10, SAMPLES))
+    terms = ({"factor": 0.3}, {"name": "proximal", "anchor": model[0] + 0.1})
+    found, wanted = (phase(w, model, descent(rate=0.01), objective(terms)) for w in (engine.worker(8), plain))
+    np.testing.assert_allclose(found[0], wanted[0], atol=1e-5)
+    np.testing.assert_allclose(found[2], wanted[2], rtol=1e-4)
+    assert np.abs(found[0] - model[0]).max() > 1e-3
