@@ -203,7 +203,7 @@ pub struct Hints {
     pub shared: Passes,
     /// The same of the personal phase.
     pub personal: Passes,
-    /// The same of a copy that is fine-tuned when it is scored; epochs of the experiment do not count.
+    /// Passes with which a copy is fine-tuned before it is scored.
     pub scoring: usize,
 }
 

@@ -206,6 +206,23 @@ fn a_list_of_another_authority_counts_for_nothing() {
 }
 
 #[test]
+fn an_authority_and_its_server_are_replaced_together() {
+    let (dir, hosts) = (tempfile::tempdir().unwrap(), ["localhost"]);
+    drop(Authority::create_with_server(dir.path(), days(10), false, &hosts).unwrap());
+    let text = |name| fs::read_to_string(dir.path().join(name)).unwrap();
+    let before = [text(file::AUTHORITY), text(file::SERVER)];
+    // Hosts that cannot be certified leave what is there.
+    assert!(Authority::create_with_server(dir.path(), days(10), true, &["a b"]).is_err());
+    assert_eq!([text(file::AUTHORITY), text(file::SERVER)], before);
+    let (made, server) = Authority::create_with_server(dir.path(), days(10), true, &hosts).unwrap();
+    assert_eq!(made.list(), [server.entry]);
+    assert_ne!(text(file::AUTHORITY), before[0]);
+    ServerIdentity::read(dir.path()).unwrap();
+    drop(made);
+    assert_eq!(Authority::open(dir.path()).unwrap().list().len(), 1);
+}
+
+#[test]
 fn nothing_good_is_overwritten() {
     let (dir, mut authority) = authority();
     authority.issue_client("Anna", days(10)).unwrap();

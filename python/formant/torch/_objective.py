@@ -221,7 +221,8 @@ class Objective:
     def add(self, steps: int, part: str, gradient: list[Tensor]) -> list[Tensor]:
         """Adds the gradients of all terms, and gives what each has added to the value."""
         w = self.replica.w
-        plain = self.replica.plain() if any(term.term.plain for term in self.terms) else w
+        acting = any(term.term.plain and steps % term.term.every == 0 for term in self.terms)
+        plain = self.replica.plain() if acting else w
         of_loss: Tensor | None = None
         if self._shared:
             of_loss = wide(square(gradient).sqrt())

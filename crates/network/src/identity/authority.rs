@@ -1,16 +1,16 @@
 //! The authority: it makes certificates and takes them back.
 
+mod revoking;
+
 use super::certificate::parse;
 use super::change::{self, Part};
 use super::files::{self, Access};
 use super::ledger::{Entry, Kind, Ledger, Standing};
-use super::validity::date;
-use super::{IdentityError, Serial, Validity, file, issuer, names, revocations};
+use super::{IdentityError, Serial, Validity, file, issuer, names};
 use jiff::Timestamp;
 use rcgen::{
-    BasicConstraints, Certificate, CertificateParams, CertificateRevocationListParams, DnType,
-    ExtendedKeyUsagePurpose, IsCa, Issuer, KeyIdMethod, KeyPair, KeyUsagePurpose, PublicKeyData,
-    RevokedCertParams, SanType, SerialNumber,
+    BasicConstraints, Certificate, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa,
+    Issuer, KeyPair, KeyUsagePurpose, PublicKeyData, SanType,
 };
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
@@ -386,44 +386,6 @@ impl Authority {
         self.ledger.add(entry.clone())?;
         Ok(entry)
     }
-
-    /// Writes the list of revoked certificates for the server.
-    fn sign_revocations(&self) -> Result<(), IdentityError> {
-        files::write(&self.dir.join(file::REVOKED), &self.revocations()?, Access::Public)
-    }
-
-    /// A number above that of the list that is there, also if the clock went back meanwhile: servers refuse a list with a
-    /// smaller one than they have seen.
-    fn next_number(&self, now: Timestamp) -> u64 {
-        let there = revocations::number_at(&self.dir.join(file::REVOKED));
-        let clock = now.as_millisecond().unsigned_abs();
-        there.map_or(clock, |number| clock.max(number.saturating_add(1)))
-    }
-
-    /// The list of revoked certificates, signed.
-    fn revocations(&self) -> Result<String, IdentityError> {
-        let mut revoked_certs = Vec::new();
-        for entry in self.ledger.entries() {
-            if let (Some(at), Some(serial)) = (entry.revoked, entry.serial.to_bytes()) {
-                revoked_certs.push(RevokedCertParams {
-                    serial_number: SerialNumber::from_slice(&serial),
-                    revocation_time: date(at)?,
-                    reason_code: None,
-                    invalidity_date: None,
-                });
-            }
-        }
-        let now = Timestamp::now();
-        let list = CertificateRevocationListParams {
-            this_update: date(now)?,
-            next_update: date(self.expires)?,
-            crl_number: SerialNumber::from(self.next_number(now)),
-            issuing_distribution_point: None,
-            revoked_certs,
-            key_identifier_method: KeyIdMethod::Sha256,
-        };
-        list.signed_by(&self.issuer).and_then(|list| list.pem()).map_err(signing)
-    }
 }
 
 fn entry(kind: Kind, name: String, certificate: &Certificate) -> Result<Entry, IdentityError> {
@@ -488,45 +450,4 @@ fn signing(error: impl std::fmt::Display) -> IdentityError {
 /// The end of a certificate, or what is wrong with it.
 fn expiry(certificate: &CertificateDer<'_>) -> Result<Timestamp, String> {
     parse(certificate).map(|certificate| certificate.not_after)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::identity::ServerIdentity;
-
-    #[test]
-    fn numbers_of_lists_rise_whatever_the_clock_does() {
-        let dir = tempfile::tempdir().unwrap();
-        let authority = Authority::create(dir.path(), Validity::days(10).unwrap(), false).unwrap();
-        let number = || revocations::number_at(&dir.path().join(file::REVOKED)).unwrap();
-        let mut before = number();
-        // More often than there are milliseconds.
-        for _ in 0..20 {
-            authority.sign_revocations().unwrap();
-            assert!(number() > before);
-            before = number();
-        }
-        let past = Timestamp::from_second(1).unwrap();
-        assert_eq!(authority.next_number(past), before + 1);
-        assert_eq!(revocations::number_at(&dir.path().join("nothing")), None);
-    }
-
-    #[test]
-    fn an_authority_and_its_server_are_replaced_together() {
-        let dir = tempfile::tempdir().unwrap();
-        let (days, hosts) = (Validity::days(10).unwrap(), ["localhost"]);
-        drop(Authority::create_with_server(dir.path(), days, false, &hosts).unwrap());
-        let text = |name| std::fs::read_to_string(dir.path().join(name)).unwrap();
-        let before = [text(file::AUTHORITY), text(file::SERVER)];
-        // Hosts that cannot be certified leave what is there.
-        assert!(Authority::create_with_server(dir.path(), days, true, &["a b"]).is_err());
-        assert_eq!([text(file::AUTHORITY), text(file::SERVER)], before);
-        let (made, server) = Authority::create_with_server(dir.path(), days, true, &hosts).unwrap();
-        assert_eq!(made.list(), [server.entry]);
-        assert_ne!(text(file::AUTHORITY), before[0]);
-        ServerIdentity::read(dir.path()).unwrap();
-        drop(made);
-        assert_eq!(Authority::open(dir.path()).unwrap().list().len(), 1);
-    }
 }

@@ -199,8 +199,7 @@ impl Stamp {
 pub(super) fn number_at(path: &Path) -> Option<u64> {
     let text = fs::read(path).ok()?;
     let der = CertificateRevocationListDer::from_pem_slice(&text).ok()?;
-    let number = Revoked::read(&der)?.number;
-    let digits: Vec<u8> = number.iter().copied().skip_while(|byte| *byte == 0).collect();
+    let digits = significant(Revoked::read(&der)?.number);
     let mut bytes = [0; 8];
     bytes.get_mut(8usize.checked_sub(digits.len())?..)?.copy_from_slice(&digits);
     Some(u64::from_be_bytes(bytes))
@@ -219,6 +218,10 @@ fn list(text: &[u8], authorities: &[CertificateDer<'_>]) -> Result<List, String>
         return Err("it is not signed by the authority in authority.pem".into());
     }
     let serials = list.serials.into_iter().map(Serial::from_bytes).collect();
-    let digits: Vec<u8> = list.number.iter().copied().skip_while(|byte| *byte == 0).collect();
-    Ok(List { number: hex(&digits), serials })
+    Ok(List { number: hex(&significant(list.number)), serials })
+}
+
+/// The bytes of a number without the zeros before it.
+fn significant(number: &[u8]) -> Vec<u8> {
+    number.iter().copied().skip_while(|byte| *byte == 0).collect()
 }
