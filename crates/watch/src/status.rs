@@ -32,7 +32,9 @@ fn ask(address: &str) -> io::Result<String> {
     let place = places.next().ok_or_else(|| io::Error::other("the name has no address"))?;
     let mut socket = TcpStream::connect_timeout(&place, PATIENCE)?;
     socket.set_read_timeout(Some(PATIENCE))?;
-    write!(socket, "GET /status HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n")?;
+    // In one piece: whoever answers the first and closes resets the connection when the rest comes.
+    let request = format!("GET /status HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n");
+    socket.write_all(request.as_bytes())?;
     let mut answer = Vec::new();
     socket.take(LONGEST).read_to_end(&mut answer)?;
     Ok(String::from_utf8_lossy(&answer).into_owned())
